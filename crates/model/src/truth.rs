@@ -1,0 +1,60 @@
+//! Ground truth: what really was made to fail, at the levels that an algorithm may be asked about.
+
+use serde::{Deserialize, Serialize};
+
+/// How a service takes part in a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The acting side: where the fault is applied. Only a root counts as a hit.
+    Root,
+    /// The other end of a link, or the healthy party of a client-side fault.
+    Peer,
+}
+
+/// One service that takes part in a fault, with what belongs to it. All lists may be empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TruthEntry {
+    pub role: Role,
+    pub service: String,
+    #[serde(default)]
+    pub pod: Vec<String>,
+    #[serde(default)]
+    pub container: Vec<String>,
+    /// Metric families of the public vocabulary: `cpu memory network_latency http_latency sql_latency`.
+    #[serde(default)]
+    pub metric: Vec<String>,
+    /// `Class.method`.
+    #[serde(default)]
+    pub function: Vec<String>,
+    #[serde(default)]
+    pub span: Vec<String>,
+}
+
+/// The ground truth of one run: one entry per service and injection.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Truth {
+    pub entries: Vec<TruthEntry>,
+}
+
+impl Truth {
+    /// The acting services, each once, in order of appearance.
+    pub fn roots(&self) -> Vec<&str> {
+        self.services(|role| role == Role::Root)
+    }
+
+    /// Every service of the public label, each once, in order of appearance.
+    pub fn public(&self) -> Vec<&str> {
+        self.services(|_| true)
+    }
+
+    fn services(&self, wanted: impl Fn(Role) -> bool) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in self.entries.iter().filter(|entry| wanted(entry.role)) {
+            if !names.contains(&entry.service.as_str()) {
+                names.push(&entry.service);
+            }
+        }
+        names
+    }
+}
