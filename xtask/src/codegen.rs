@@ -1,0 +1,19 @@
+//! `cargo xtask codegen`: writes `contracts/` from the code. A test fails when one of them is stale.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::tools;
+
+pub fn run() -> Result<()> {
+    let binaries = tools::build_binaries()?;
+    let contracts = tools::root().join("contracts");
+    fs::create_dir_all(&contracts)?;
+    tools::run(Command::new(binaries.join("aegis")).arg("contracts").arg(&contracts))?;
+    let dump = Command::new(binaries.join("aegisctl")).args(["schema", "dump"]).output().context("aegisctl")?;
+    fs::write(contracts.join("cli.json"), dump.stdout)?;
+    println!("contracts are written to {}", contracts.display());
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask test`: sets up what the tests need, runs all of them, and says what could not be run.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::tools;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Passed on to the test runner, for example `-p store` or a test's name.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    // A missing database is not fatal here: the tests that need it list themselves as not run, which fails in CI.
+    tools::ensure_debian("mariadbd", "mariadb-server")?;
+    let nextest = tools::ensure_nextest()?;
+    let binaries = tools::build_binaries()?;
+    let not_run = tools::target_dir()?.join("not-run");
+    if not_run.exists() {
+        fs::remove_dir_all(&not_run).context("cannot clear the list of tests that were not run")?;
+    }
+    fs::create_dir_all(&not_run)?;
+
+    tools::run(tools::cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;
+    let mut runner = std::process::Command::new(nextest);
+    runner
+        .current_dir(tools::root())
+        .args(["nextest", "run", "--workspace"])
+        .args(&args.rest)
+        .env("AEGIS_BIN_DIR", &binaries)
+        .env("AEGIS_NOT_RUN_DIR", &not_run);
+    // The list comes first, so that the runner's summary is the last thing printed when all is well.
+    let status = runner.status().context("cannot start cargo-nextest")?;
+    let mut reasons = Vec::new();
+    for entry in fs::read_dir(&not_run)? {
+        reasons.push(fs::read_to_string(entry?.path())?);
+    }
+    reasons.sort();
+    for reason in &reasons {
+        println!("not run: {}", reason.trim());
+    }
+    if !status.success() {
+        bail!("the tests failed");
+    }
+    if tools::in_ci() && !reasons.is_empty() {
+        bail!("{} tests could not be run; in CI that is a failure", reasons.len());
+    }
+    Ok(())
+}
