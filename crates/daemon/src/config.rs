@@ -1,0 +1,135 @@
+//! The daemon's configuration: defaults, then a TOML file, then flags. An unknown key is an error with the nearest name.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use model::{ErrorKind, Problem, Result, nearest};
+use serde::Deserialize;
+
+/// Everything that a deployment may set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The data folder: store, telemetry, datapacks and the simulated cluster.
+    pub data: PathBuf,
+    /// Where the HTTP API listens. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where OTLP over gRPC is received; absent = not received.
+    pub otlp_grpc: Option<SocketAddr>,
+    /// `sqlite:PATH` or `mysql://…`; absent = SQLite inside the data folder.
+    pub store: Option<String>,
+    /// How many tasks this process runs at once.
+    pub workers: usize,
+    /// A folder of systems that adds to and overrides the built-in ones.
+    pub systems: Option<PathBuf>,
+    /// Seconds that a detector or an algorithm may take.
+    pub algorithm_seconds: u64,
+    /// Memory that a detector or an algorithm may take.
+    pub algorithm_memory_mib: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data: default_data(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
+            otlp_grpc: None,
+            store: None,
+            workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(1, 8)),
+            systems: None,
+            algorithm_seconds: 300,
+            algorithm_memory_mib: 2048,
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/aegis/data`, else `~/.local/state/aegis/data`.
+fn default_data() -> PathBuf {
+    state_home().join("aegis/data")
+}
+
+/// Where this user's programs keep state that outlives them.
+pub fn state_home() -> PathBuf {
+    let non_empty = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    non_empty("XDG_STATE_HOME")
+        .or_else(|| non_empty("HOME").map(|home| home.join(".local/state")))
+        .unwrap_or_else(|| PathBuf::from("/var/lib"))
+}
+
+const KEYS: &[&str] =
+    &["data", "listen", "otlp_grpc", "store", "workers", "systems", "algorithm_seconds", "algorithm_memory_mib"];
+
+impl Config {
+    /// Reads a file; every key is optional.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Problem::new(ErrorKind::Missing, "config.unreadable", "the configuration file cannot be read")
+                .place(path.display().to_string())
+                .found(error.to_string())
+        })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Parses the text of a file; `name` stands in errors.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
+        check_keys(text, name)?;
+        let config: Self = toml::from_str(text).map_err(|error| {
+            Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
+                .place(place(name, text, error.span()))
+                .found(error.message().to_owned())
+        })?;
+        if config.workers == 0 {
+            return Err(Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
+                .place(name.to_owned())
+                .found("workers = 0")
+                .expected("at least 1"));
+        }
+        Ok(config)
+    }
+}
+
+fn check_keys(text: &str, name: &str) -> Result<()> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        Problem::new(ErrorKind::Invalid, "config.not_toml", "the configuration file is not TOML")
+            .place(place(name, text, error.span()))
+            .found(error.message().to_owned())
+    })?;
+    let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) else { return Ok(()) };
+    let line = text.lines().position(|line| line.trim_start().trim_start_matches('[').starts_with(unknown.as_str()));
+    let problem = Problem::new(ErrorKind::Invalid, "config.unknown_key", "unknown key in the configuration file")
+        .place(format!("{name}:{}", line.map_or(1, |index| index + 1)))
+        .found(format!("`{unknown}`"))
+        .expected(KEYS.join(", "));
+    Err(match nearest(unknown, KEYS.iter().copied()) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem,
+    })
+}
+
+fn place(name: &str, text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    match span {
+        Some(span) => format!("{name}:{}", text[..span.start.min(text.len())].matches('\n').count() + 1),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line() {
+        let problem = Config::parse("listen = \"127.0.0.1:0\"\nwokers = 3\n", "aegis.toml").unwrap_err();
+        assert_eq!(problem.code, "config.unknown_key");
+        assert_eq!(problem.place.as_deref(), Some("aegis.toml:2"));
+        assert_eq!(problem.fix.as_deref(), Some("did you mean `workers`?"));
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_line() {
+        for text in ["listen = 8080", "\nworkers = \"two\"", "workers = 0", "data = ["] {
+            assert!(Config::parse(text, "aegis.toml").is_err(), "{text}");
+        }
+        assert_eq!(Config::parse("workers = 3", "aegis.toml").unwrap().workers, 3);
+    }
+}
