@@ -1,1 +1,11 @@
-//! client
+//! Typed, blocking client of the HTTP interface. No asynchronous runtime: it must start in a few milliseconds.
+
+mod calls;
+mod failure;
+pub mod local;
+mod transport;
+mod watch;
+
+pub use failure::{Class, Failure, Result};
+pub use transport::{Client, Connection};
+pub use watch::{Frame, Watch};

@@ -1,0 +1,176 @@
+//! The calls, one method each. Names or ids are accepted wherever a path names a thing.
+
+use std::time::Duration;
+
+use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery};
+use api::auth::Profile;
+use api::board::{Board, BoardQuery};
+use api::fault::{Capability, Point, PointQuery};
+use api::health::{Health, Ready, Status};
+use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
+use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
+use api::submit::{RunRequest, SubmitReply};
+use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
+use api::task::{LogLine, Task, TaskDetail, TaskQuery};
+use api::{Page, PageQuery, doctor};
+use model::RunId;
+use ureq::Body;
+use ureq::http::Response;
+
+use crate::failure::Result;
+use crate::transport::{Client, segment};
+
+/// Longest silence in the middle of a download.
+const SILENCE: Duration = Duration::from_secs(60);
+
+fn path(parts: &[&str]) -> String {
+    let mut out = String::from(api::PREFIX);
+    for part in parts {
+        out.push('/');
+        out.push_str(&segment(part));
+    }
+    out
+}
+
+/// The installation.
+impl Client {
+    pub fn health(&self) -> Result<Health> {
+        self.get(&path(&["system", "health"]), &())
+    }
+
+    pub fn ready(&self) -> Result<Ready> {
+        self.get(&path(&["system", "ready"]), &())
+    }
+
+    pub fn status(&self) -> Result<Status> {
+        self.get(&path(&["status"]), &())
+    }
+
+    pub fn profile(&self) -> Result<Profile> {
+        self.get(&path(&["auth", "profile"]), &())
+    }
+
+    pub fn doctor(&self) -> Result<doctor::Report> {
+        self.get(&path(&["doctor"]), &())
+    }
+}
+
+/// Systems and faults.
+impl Client {
+    pub fn systems(&self, query: PageQuery) -> Result<Page<System>> {
+        self.get(&path(&["systems"]), &query)
+    }
+
+    pub fn system(&self, name: &str) -> Result<SystemDetail> {
+        self.get(&path(&["systems", name]), &())
+    }
+
+    pub fn register(&self, request: &RegisterRequest) -> Result<RegisterReport> {
+        self.send("POST", &path(&["systems", "register"]), request)
+    }
+
+    pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<System> {
+        self.send("PUT", &path(&["systems", name]), &UpdateRequest { status: i32::from(enabled) })
+    }
+
+    pub fn unregister(&self, name: &str) -> Result<UnregisterReport> {
+        self.delete(&path(&["systems", name]))
+    }
+
+    pub fn points(&self, system: &str, query: &PointQuery) -> Result<Page<Point>> {
+        self.get(&path(&["systems", system, "points"]), query)
+    }
+
+    pub fn capabilities(&self) -> Result<Vec<Capability>> {
+        self.get(&path(&["capabilities"]), &())
+    }
+
+    pub fn capability(&self, name: &str) -> Result<Capability> {
+        self.get(&path(&["capabilities", name]), &())
+    }
+}
+
+/// Runs and their tasks.
+impl Client {
+    pub fn submit(&self, request: &RunRequest, idempotency_key: Option<&str>) -> Result<SubmitReply> {
+        let headers: Vec<(&str, &str)> = idempotency_key.map(|key| (api::IDEMPOTENCY_KEY, key)).into_iter().collect();
+        self.send_with_headers("POST", &path(&["runs"]), request, &headers)
+    }
+
+    pub fn runs(&self, query: &RunQuery) -> Result<Page<Run>> {
+        self.get(&path(&["traces"]), query)
+    }
+
+    pub fn run(&self, id: RunId) -> Result<RunDetail> {
+        self.get(&path(&["traces", &id.to_string()]), &())
+    }
+
+    pub fn why(&self, id: RunId) -> Result<Why> {
+        self.get(&path(&["traces", &id.to_string(), "why"]), &())
+    }
+
+    pub fn cancel(&self, id: RunId) -> Result<CancelReply> {
+        self.send("POST", &path(&["traces", &id.to_string(), "cancel"]), &serde_json::json!({}))
+    }
+
+    pub fn retry(&self, id: RunId, request: &RetryRequest) -> Result<RetryReply> {
+        self.send("POST", &path(&["traces", &id.to_string(), "retry"]), request)
+    }
+
+    pub fn tasks(&self, query: &TaskQuery) -> Result<Page<Task>> {
+        self.get(&path(&["tasks"]), query)
+    }
+
+    pub fn task(&self, id: &str) -> Result<TaskDetail> {
+        self.get(&path(&["tasks", id]), &())
+    }
+
+    pub fn task_logs(&self, id: &str) -> Result<Vec<LogLine>> {
+        self.get(&path(&["tasks", id, "logs"]), &())
+    }
+}
+
+/// Datapacks, algorithms and scores.
+impl Client {
+    pub fn injections(&self, query: &InjectionQuery) -> Result<Page<Injection>> {
+        self.get(&path(&["injections"]), query)
+    }
+
+    pub fn injection(&self, name: &str) -> Result<InjectionDetail> {
+        self.get(&path(&["injections", name]), &())
+    }
+
+    pub fn files(&self, name: &str) -> Result<FileTree> {
+        self.get(&path(&["injections", name, "files"]), &())
+    }
+
+    /// One file of a datapack, to be read as a stream.
+    pub fn file(&self, name: &str, file: &str) -> Result<Response<Body>> {
+        self.stream(&path(&["injections", name, "files", "download"]), &FileQuery { path: file.to_owned() }, SILENCE)
+    }
+
+    /// The whole datapack as a zip archive in the public layout, to be read as a stream.
+    pub fn archive(&self, name: &str) -> Result<Response<Body>> {
+        self.stream(&path(&["injections", name, "download"]), &(), SILENCE)
+    }
+
+    pub fn verify(&self, name: &str) -> Result<VerifyReport> {
+        self.send("POST", &path(&["injections", name, "verify"]), &serde_json::json!({}))
+    }
+
+    pub fn algorithms(&self) -> Result<Vec<Algorithm>> {
+        self.get(&path(&["algorithms"]), &())
+    }
+
+    pub fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
+        self.get(&path(&["executions"]), query)
+    }
+
+    pub fn execution(&self, id: i32) -> Result<ExecutionDetail> {
+        self.get(&path(&["executions", &id.to_string()]), &())
+    }
+
+    pub fn board(&self, query: &BoardQuery) -> Result<Board> {
+        self.get(&path(&["board"]), query)
+    }
+}
