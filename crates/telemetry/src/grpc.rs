@@ -1,0 +1,1 @@
+//! The OTLP receiver over gRPC.
