@@ -1,1 +1,21 @@
-//! system
+//! Benchmark systems as data: registration, detector profile, topology, injectable points and user journeys.
+//!
+//! Each built-in system is a folder `systems/<code>/` of YAML files that is embedded at build time; a folder of the
+//! same layout overrides or adds systems ([`Catalog::with_folder`]). Loading checks every cross reference, so whoever
+//! holds a [`Topology`] may rely on it.
+
+mod catalog;
+mod journey;
+mod lint;
+mod pattern;
+mod registration;
+mod topology;
+mod yaml;
+
+pub use catalog::{Catalog, SystemData};
+pub use journey::{Journey, Request, Step};
+pub use pattern::PathPattern;
+pub use registration::{
+    ChartSource, DetectorProfile, Entrance, LatencyLimits, PathTemplate, Profile, Reclaim, Registration, Signal,
+};
+pub use topology::{Call, Endpoint, Kind, Language, Method, Protocol, Service, Statement, Topology};

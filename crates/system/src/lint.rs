@@ -1,0 +1,146 @@
+//! Cross references inside a topology: every name refers to something that exists, and nothing is declared twice.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use model::{ErrorKind, Problem};
+
+use crate::{Kind, Protocol, Topology};
+
+/// Every finding, in file order. Journeys are checked while they are resolved.
+pub(crate) fn check(topology: &Topology) -> Vec<Problem> {
+    let mut lint = Lint { topology, findings: Vec::new() };
+    lint.services();
+    lint.calls();
+    lint.endpoints();
+    lint.statements();
+    lint.methods();
+    lint.findings
+}
+
+struct Lint<'a> {
+    topology: &'a Topology,
+    findings: Vec<Problem>,
+}
+
+impl<'a> Lint<'a> {
+    fn services(&mut self) {
+        self.unique("topology.yaml: services", self.topology.services.iter().map(|service| &service.name));
+        for service in &self.topology.services {
+            let needs_port = service.kind != Kind::Loadgen;
+            if needs_port != service.port.is_some() {
+                let place = format!("topology.yaml: services.{}", service.name);
+                self.report(
+                    &place,
+                    "a service listens on a port and a load generator does not",
+                    "`port` to fit `kind`",
+                );
+            }
+        }
+    }
+
+    fn calls(&mut self) {
+        let place = "topology.yaml: calls";
+        self.unique(place, self.topology.calls.iter().map(|call| format!("{} -> {}", call.from, call.to)));
+        for call in &self.topology.calls {
+            for name in [Some(&call.from), Some(&call.to), call.via.as_ref()].into_iter().flatten() {
+                self.known_service(place, name);
+            }
+            if call.operations.is_empty() {
+                self.report(&format!("{place}.{}.{}", call.from, call.to), "the call has no operation", "one or more");
+            }
+            for operation in &call.operations {
+                self.call_operation(&call.from, &call.to, call.protocol, operation);
+            }
+        }
+    }
+
+    fn call_operation(&mut self, from: &str, to: &str, protocol: Protocol, operation: &str) {
+        let known = match protocol {
+            Protocol::Http => self.topology.endpoint_index(to, operation).is_some(),
+            Protocol::Sql => self.topology.statement_index(from, operation).is_some(),
+            _ => true,
+        };
+        if !known {
+            let place = format!("topology.yaml: calls.{from}.{to}: `{operation}`");
+            self.report(&place, "the operation is not known", "an endpoint or a statement in points.yaml");
+        }
+    }
+
+    fn endpoints(&mut self) {
+        let place = "points.yaml: endpoints";
+        let names = self.topology.endpoints.iter().map(|item| format!("{} {}", item.service, item.operation()));
+        self.unique(place, names);
+        for endpoint in &self.topology.endpoints {
+            self.known_service(place, &endpoint.service);
+            if !endpoint.route.starts_with('/') {
+                self.report(&format!("{place}.{}", endpoint.operation()), "the route is not absolute", "`/...`");
+            }
+        }
+    }
+
+    fn statements(&mut self) {
+        let place = "points.yaml: statements";
+        let names = self.topology.statements.iter().map(|item| format!("{} {}", item.service, item.operation()));
+        self.unique(place, names);
+        for statement in &self.topology.statements {
+            self.known_service(place, &statement.service);
+            self.known_service(place, &statement.instance);
+            if self.topology.call(&statement.service, &statement.instance).is_none() {
+                let place = format!("{place}.{}.{}", statement.service, statement.operation());
+                self.report(&place, "the client does not call that database", "a call in topology.yaml");
+            }
+        }
+    }
+
+    fn methods(&mut self) {
+        let place = "points.yaml: methods";
+        let names = self.topology.methods.iter().map(|item| format!("{} {}.{}", item.service, item.class, item.method));
+        self.unique(place, names);
+        for method in &self.topology.methods {
+            self.known_service(place, &method.service);
+            if self.topology.service(&method.service).is_some_and(|service| !service.runs_on_jvm()) {
+                self.report(&format!("{place}.{}", method.service), "the service runs on no JVM", "a JVM service");
+            }
+            if method.method == "main" || method.method.starts_with('<') {
+                let name = format!("{place}.{}.{}.{}", method.service, method.class, method.method);
+                self.report(&name, "the method runs only at start-up", "a method that requests reach");
+            }
+            if let Some(operation) = &method.serves {
+                let served = self.topology.endpoint_index(&method.service, operation).is_some()
+                    || self.topology.calls_to(&method.service).any(|call| call.operations.contains(operation));
+                if !served {
+                    let name = format!("{place}.{}.{}.{}", method.service, method.class, method.method);
+                    self.report(&name, "the operation that it serves is not known", "an endpoint of the service");
+                }
+            }
+        }
+    }
+
+    fn known_service(&mut self, place: &str, name: &str) {
+        if self.topology.service(name).is_none() {
+            let names = self.topology.services.iter().map(|service| service.name.as_str());
+            self.findings.push(Problem::unknown("system.data_inconsistent", "service", name, names).place(place));
+        }
+    }
+
+    fn unique<T: Hash + Eq + std::fmt::Display>(&mut self, place: &str, names: impl Iterator<Item = T>) {
+        let mut seen = HashSet::new();
+        let mut twice = Vec::new();
+        for name in names {
+            let text = name.to_string();
+            if !seen.insert(name) {
+                twice.push(text);
+            }
+        }
+        for name in twice {
+            self.report(&format!("{place}: {name}"), "declared twice", "one declaration");
+        }
+    }
+
+    fn report(&mut self, place: &str, message: &str, expected: &str) {
+        self.findings.push(
+            Problem::new(ErrorKind::Invalid, "system.data_inconsistent", message).place(place).expected(expected),
+        );
+    }
+}

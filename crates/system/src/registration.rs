@@ -1,0 +1,177 @@
+//! What is registered about a system: how its namespaces look, what is installed, and how its health is judged.
+
+use model::{ErrorKind, Problem, Result, SystemCode};
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+/// The shape of a system, independent of any one slot. File `system.yaml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Registration {
+    /// Version of the file format; 1.
+    pub format: u32,
+    pub code: SystemCode,
+    pub display_name: String,
+    /// Regular expression that matches exactly the namespaces of this system's slots.
+    pub namespace_pattern: String,
+    /// Regular expression with two groups: the code and the slot's number.
+    pub extract_pattern: String,
+    /// Key of the pod label whose value names the service.
+    pub app_label_key: String,
+    /// Seconds between readiness and the first measured window.
+    pub warmup_s: u32,
+    pub reclaim: Reclaim,
+    pub chart: ChartSource,
+    pub entrance: Entrance,
+    pub profile: Profile,
+}
+
+/// What happens to a slot before the next run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reclaim {
+    /// The release and the namespace are removed and installed anew.
+    Full,
+    /// Deployments other than data stores are restarted; the release and its data stay.
+    Soft,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChartSource {
+    pub name: String,
+    /// Classic repository (`https://`) or registry (`oci://`).
+    pub repository: String,
+    /// Versions whose behaviour is described by this data, oldest first.
+    pub known_versions: Vec<String>,
+}
+
+/// Where load enters the system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entrance {
+    /// First service that a user's request reaches.
+    pub service: String,
+    pub load_generator: String,
+    /// Service whose root spans are the service level indicator.
+    pub sli_service: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    pub detector: DetectorProfile,
+    /// Applied to entrance span names in order; the first match replaces, once.
+    pub path_templates: Vec<PathTemplate>,
+    /// Signals that must hold rows in both windows; an empty one refuses the pack.
+    pub required_signals: Vec<Signal>,
+}
+
+/// Thresholds of the detector's decision, per endpoint of the entrance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DetectorProfile {
+    /// HTTP status codes that count as a success.
+    pub success_codes: Vec<u16>,
+    /// Latency grew at least by this factor.
+    pub relative_ratio: f64,
+    /// Latency below this is never an anomaly, in seconds.
+    pub min_absolute_latency_s: f64,
+    /// Limits for an endpoint that has no normal window to compare with, in seconds.
+    pub new_endpoint_limits_s: LatencyLimits,
+    /// Success rate below which an endpoint without a normal window is an anomaly, 0 to 1.
+    pub new_endpoint_success_floor: f64,
+    /// Average latency above which an endpoint without a normal window is an anomaly at once, in seconds.
+    pub new_endpoint_timeout_s: f64,
+    /// Requests in the normal window from which an endpoint that is gone in the abnormal window is an anomaly.
+    pub disappeared_min_count: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyLimits {
+    pub avg: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+/// Variable segments of entrance span names folded into one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathTemplate {
+    /// Regular expression that is searched in the span's name.
+    pub pattern: String,
+    /// What the matched text becomes.
+    pub replacement: String,
+}
+
+/// The kinds of telemetry that a datapack holds, by the stem of its file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    Traces,
+    TraceIdTs,
+    Logs,
+    Metrics,
+    MetricsSum,
+    MetricsHistogram,
+}
+
+impl Signal {
+    pub const ALL: [Self; 6] =
+        [Self::Traces, Self::TraceIdTs, Self::Logs, Self::Metrics, Self::MetricsSum, Self::MetricsHistogram];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Traces => "traces",
+            Self::TraceIdTs => "trace_id_ts",
+            Self::Logs => "logs",
+            Self::Metrics => "metrics",
+            Self::MetricsSum => "metrics_sum",
+            Self::MetricsHistogram => "metrics_histogram",
+        }
+    }
+}
+
+impl Registration {
+    /// Checks what types cannot: the format's version and every regular expression.
+    pub(crate) fn check(&self, place: &str) -> Result<()> {
+        if self.format != 1 {
+            return Err(Problem::new(ErrorKind::Invalid, "system.format_unknown", "the file's format is not known")
+                .place(format!("{place}: format"))
+                .found(self.format.to_string())
+                .expected("1"));
+        }
+        let named = [("namespace_pattern", &self.namespace_pattern), ("extract_pattern", &self.extract_pattern)];
+        let templates = self.profile.path_templates.iter().map(|template| ("path_templates", &template.pattern));
+        for (field, pattern) in named.into_iter().chain(templates) {
+            compile(pattern).map_err(|problem| problem.place(format!("{place}: {field}")))?;
+        }
+        let first_slot = format!("{}0", self.code);
+        if !compile(&self.namespace_pattern)?.is_match(&first_slot) {
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "system.pattern_misses_code",
+                "the namespace pattern does not match the system's own slots",
+            )
+            .place(format!("{place}: namespace_pattern"))
+            .found(format!("`{}`", self.namespace_pattern))
+            .expected(format!("a pattern that matches `{first_slot}`")));
+        }
+        Ok(())
+    }
+
+    /// The slot's number if `namespace` is one of this system's.
+    pub fn slot_number(&self, namespace: &str) -> Option<u32> {
+        let captures = compile(&self.extract_pattern).ok()?;
+        captures.captures(namespace)?.get(2)?.as_str().parse().ok()
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex> {
+    Regex::new(pattern).map_err(|error| {
+        Problem::new(ErrorKind::Invalid, "system.pattern_malformed", "a regular expression does not compile")
+            .found(format!("`{pattern}`: {error}"))
+    })
+}

@@ -1,0 +1,311 @@
+//! The parts of a system and how they call each other, with indexes for simulation and for listing points.
+
+use std::collections::HashMap;
+
+use model::Problem;
+use serde::{Deserialize, Serialize};
+
+use crate::{Journey, PathPattern};
+
+/// What a service is written in; `none` is an off-the-shelf product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    Java,
+    Go,
+    Python,
+    Javascript,
+    Typescript,
+    Cpp,
+    Csharp,
+    Kotlin,
+    Ruby,
+    Rust,
+    Php,
+    Elixir,
+    Lua,
+    Nginx,
+    Envoy,
+    Caddy,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Web,
+    Rpc,
+    Db,
+    Cache,
+    /// A message broker.
+    Mq,
+    Gateway,
+    Loadgen,
+    /// Works on messages, answers no requests.
+    Worker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    Http,
+    Grpc,
+    Thrift,
+    Sql,
+    Redis,
+    Mongo,
+    Memcached,
+    Amqp,
+    Kafka,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    pub name: String,
+    pub language: Language,
+    pub kind: Kind,
+    /// What it answers; of a load generator, what it speaks.
+    pub protocol: Protocol,
+    /// Port that the container listens on; a load generator has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Product and version of an off-the-shelf service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// Name of its main container, where it is not the service's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Value of the system's app label on its pods, where it is not the service's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Name that its clients resolve, where it is not the service's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_name: Option<String>,
+    /// Runs on a Java virtual machine without being written in Java.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub jvm: bool,
+    /// Deployed, but no request was ever seen to reach it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle: bool,
+    /// Part of the chart, but switched off in the installed configuration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+    /// Read from code or charts, not seen in telemetry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inferred: bool,
+}
+
+impl Service {
+    pub fn container(&self) -> &str {
+        self.container.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Value of the system's app label on its pods.
+    pub fn label(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+
+    pub fn dns_name(&self) -> &str {
+        self.dns_name.as_deref().unwrap_or(&self.name)
+    }
+
+    pub fn runs_on_jvm(&self) -> bool {
+        self.jvm || matches!(self.language, Language::Java | Language::Kotlin)
+    }
+}
+
+/// One service calls another, or hands it messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub from: String,
+    pub to: String,
+    pub protocol: Protocol,
+    /// `METHOD /route` for HTTP, `verb table` for SQL, `verb queue` for a broker.
+    pub operations: Vec<String>,
+    /// The caller does not wait for an answer.
+    pub is_async: bool,
+    /// The broker that carries the messages; this edge is then logical.
+    pub via: Option<String>,
+    pub inferred: bool,
+}
+
+/// One HTTP operation that a service answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub service: String,
+    pub method: String,
+    /// The route as the service's framework writes it, with `{name}` for variable segments: `http.route` and span name.
+    pub route: String,
+    /// The same with `*`, to match real requests with.
+    pub pattern: PathPattern,
+    pub port: u16,
+    pub inferred: bool,
+}
+
+impl Endpoint {
+    /// `METHOD /route`, as calls and steps name it.
+    pub fn operation(&self) -> String {
+        format!("{} {}", self.method, self.route)
+    }
+}
+
+/// One kind of SQL statement that a service sends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statement {
+    /// The client.
+    pub service: String,
+    /// The database's service.
+    pub instance: String,
+    pub database: String,
+    pub table: String,
+    /// `select`, `insert`, `update`, `delete`.
+    pub verb: String,
+    pub inferred: bool,
+}
+
+impl Statement {
+    /// `verb table`, as calls and steps name it.
+    pub fn operation(&self) -> String {
+        format!("{} {}", self.verb, self.table)
+    }
+}
+
+/// One method of a service on a Java virtual machine that requests can reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Method {
+    pub service: String,
+    /// Full class name.
+    pub class: String,
+    pub method: String,
+    /// The operation whose handling runs this method, where it is known.
+    pub serves: Option<String>,
+}
+
+/// A system's parts. Every name in it refers to something that exists; see [`crate::Catalog`].
+#[derive(Debug)]
+pub struct Topology {
+    pub services: Vec<Service>,
+    pub calls: Vec<Call>,
+    pub endpoints: Vec<Endpoint>,
+    pub statements: Vec<Statement>,
+    pub methods: Vec<Method>,
+    pub journeys: Vec<Journey>,
+    index: Index,
+}
+
+/// Positions in the lists above.
+#[derive(Debug, Default)]
+struct Index {
+    service: HashMap<String, usize>,
+    call: HashMap<(String, String), usize>,
+    endpoint: HashMap<(String, String), usize>,
+    statement: HashMap<(String, String), usize>,
+}
+
+/// The lists of a topology before journeys are resolved against them.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub services: Vec<Service>,
+    pub calls: Vec<Call>,
+    pub endpoints: Vec<Endpoint>,
+    pub statements: Vec<Statement>,
+    pub methods: Vec<Method>,
+}
+
+impl Topology {
+    /// # Errors
+    /// Every cross reference that does not hold.
+    pub(crate) fn new(parts: Parts, journeys: crate::journey::File) -> Result<Self, Vec<Problem>> {
+        let mut topology = Self {
+            index: Index::new(&parts),
+            services: parts.services,
+            calls: parts.calls,
+            endpoints: parts.endpoints,
+            statements: parts.statements,
+            methods: parts.methods,
+            journeys: Vec::new(),
+        };
+        let mut findings = crate::lint::check(&topology);
+        match journeys.resolve(&topology) {
+            Ok(journeys) => topology.journeys = journeys,
+            Err(more) => findings.extend(more),
+        }
+        if findings.is_empty() { Ok(topology) } else { Err(findings) }
+    }
+
+    pub fn service(&self, name: &str) -> Option<&Service> {
+        self.service_index(name).map(|at| &self.services[at])
+    }
+
+    /// Position in [`Self::services`].
+    pub fn service_index(&self, name: &str) -> Option<usize> {
+        self.index.service.get(name).copied()
+    }
+
+    pub fn call(&self, from: &str, to: &str) -> Option<&Call> {
+        self.index.call.get(&key(from, to)).map(|&at| &self.calls[at])
+    }
+
+    /// Position in [`Self::endpoints`] of the operation `METHOD /route` of a service.
+    pub fn endpoint_index(&self, service: &str, operation: &str) -> Option<usize> {
+        self.index.endpoint.get(&key(service, operation)).copied()
+    }
+
+    /// Position in [`Self::statements`] of the operation `verb table` of a client.
+    pub fn statement_index(&self, service: &str, operation: &str) -> Option<usize> {
+        self.index.statement.get(&key(service, operation)).copied()
+    }
+
+    pub fn endpoints_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Endpoint> {
+        self.endpoints.iter().filter(move |endpoint| endpoint.service == service)
+    }
+
+    pub fn statements_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Statement> {
+        self.statements.iter().filter(move |statement| statement.service == service)
+    }
+
+    pub fn methods_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Method> {
+        self.methods.iter().filter(move |method| method.service == service)
+    }
+
+    pub fn calls_from<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Call> {
+        self.calls.iter().filter(move |call| call.from == service)
+    }
+
+    pub fn calls_to<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Call> {
+        self.calls.iter().filter(move |call| call.to == service)
+    }
+
+    /// The services whose names this one resolves: the ends of its direct calls and the brokers of its messages.
+    pub fn resolves<'a>(&'a self, service: &str) -> Vec<&'a Service> {
+        let mut peers: Vec<&Service> = Vec::new();
+        for call in self.calls.iter().filter(|call| call.from == service) {
+            let peer = call.via.as_deref().unwrap_or(&call.to);
+            if let Some(peer) = self.service(peer)
+                && !peers.iter().any(|known| known.name == peer.name)
+            {
+                peers.push(peer);
+            }
+        }
+        peers
+    }
+}
+
+impl Index {
+    fn new(parts: &Parts) -> Self {
+        fn positions<T, K: std::hash::Hash + Eq>(items: &[T], key: impl Fn(&T) -> K) -> HashMap<K, usize> {
+            items.iter().enumerate().map(|(at, item)| (key(item), at)).collect()
+        }
+        Self {
+            service: positions(&parts.services, |service| service.name.clone()),
+            call: positions(&parts.calls, |call| key(&call.from, &call.to)),
+            endpoint: positions(&parts.endpoints, |endpoint| key(&endpoint.service, &endpoint.operation())),
+            statement: positions(&parts.statements, |statement| key(&statement.service, &statement.operation())),
+        }
+    }
+}
+
+fn key(first: &str, second: &str) -> (String, String) {
+    (first.to_owned(), second.to_owned())
+}

@@ -1,0 +1,184 @@
+//! The YAML form of a system's files and its translation into typed lists.
+
+use std::collections::BTreeMap;
+
+use model::{ErrorKind, Problem, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::topology::Parts;
+use crate::{Call, Endpoint, Method, PathPattern, Protocol, Service, Statement};
+
+/// Reads one document; unknown and duplicate keys are errors.
+///
+/// # Errors
+/// `system.file_malformed`, naming file, line and column.
+pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let place = match error.location() {
+            Some(at) => format!("{file}:{}:{}", at.line(), at.column()),
+            None => file.to_owned(),
+        };
+        Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads")
+            .place(place)
+            .found(error.without_snippet().to_string())
+    })
+}
+
+/// File `topology.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TopologyFile {
+    format: u32,
+    services: Vec<Service>,
+    /// Caller -> its calls.
+    calls: BTreeMap<String, Vec<CallRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallRow {
+    to: String,
+    protocol: Protocol,
+    operations: Vec<String>,
+    #[serde(default, rename = "async")]
+    is_async: bool,
+    #[serde(default)]
+    via: Option<String>,
+    #[serde(default)]
+    inferred: bool,
+}
+
+/// File `points.yaml`: what can be hit inside a service.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PointsFile {
+    format: u32,
+    /// Service -> what it answers over HTTP.
+    endpoints: BTreeMap<String, Vec<EndpointRow>>,
+    /// Client -> the statements that it sends.
+    statements: BTreeMap<String, Vec<StatementRow>>,
+    /// Service -> class -> methods that requests reach.
+    methods: BTreeMap<String, BTreeMap<String, Vec<MethodRow>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndpointRow {
+    method: String,
+    route: String,
+    /// Where it is not the service's port.
+    #[serde(default)]
+    port: Option<u16>,
+    #[serde(default)]
+    inferred: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatementRow {
+    instance: String,
+    database: String,
+    table: String,
+    verbs: Vec<String>,
+    /// Those of `verbs` that no telemetry shows.
+    #[serde(default)]
+    inferred: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MethodRow {
+    name: String,
+    #[serde(default)]
+    serves: Option<String>,
+}
+
+/// The typed lists of both files.
+///
+/// # Errors
+/// `system.format_unknown`.
+pub(crate) fn parts(topology: TopologyFile, points: PointsFile) -> Result<Parts> {
+    for (file, format) in [("topology.yaml", topology.format), ("points.yaml", points.format)] {
+        if format != 1 {
+            return Err(Problem::new(ErrorKind::Invalid, "system.format_unknown", "the file's format is not known")
+                .place(format!("{file}: format"))
+                .found(format.to_string())
+                .expected("1"));
+        }
+    }
+    let endpoints = endpoints(points.endpoints, &topology.services);
+    Ok(Parts {
+        services: topology.services,
+        calls: calls(topology.calls),
+        endpoints,
+        statements: statements(points.statements),
+        methods: methods(points.methods),
+    })
+}
+
+fn calls(rows: BTreeMap<String, Vec<CallRow>>) -> Vec<Call> {
+    let one = |from: &str, row: CallRow| Call {
+        from: from.to_owned(),
+        to: row.to,
+        protocol: row.protocol,
+        operations: row.operations,
+        is_async: row.is_async,
+        via: row.via,
+        inferred: row.inferred,
+    };
+    rows.into_iter().flat_map(|(from, rows)| rows.into_iter().map(move |row| one(&from, row))).collect()
+}
+
+fn endpoints(rows: BTreeMap<String, Vec<EndpointRow>>, services: &[Service]) -> Vec<Endpoint> {
+    let mut endpoints = Vec::new();
+    for (service, rows) in rows {
+        let listens = services.iter().find(|known| known.name == service).and_then(|known| known.port);
+        for row in rows {
+            endpoints.push(Endpoint {
+                service: service.clone(),
+                method: row.method,
+                pattern: PathPattern::of_route(&row.route),
+                route: row.route,
+                // A service without a port is reported by the lint; 0 never reaches a caller.
+                port: row.port.or(listens).unwrap_or_default(),
+                inferred: row.inferred,
+            });
+        }
+    }
+    endpoints
+}
+
+fn statements(rows: BTreeMap<String, Vec<StatementRow>>) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    for (service, rows) in rows {
+        for row in rows {
+            for verb in &row.verbs {
+                statements.push(Statement {
+                    service: service.clone(),
+                    instance: row.instance.clone(),
+                    database: row.database.clone(),
+                    table: row.table.clone(),
+                    verb: verb.clone(),
+                    inferred: row.inferred.contains(verb),
+                });
+            }
+        }
+    }
+    statements
+}
+
+fn methods(rows: BTreeMap<String, BTreeMap<String, Vec<MethodRow>>>) -> Vec<Method> {
+    let mut methods = Vec::new();
+    for (service, classes) in rows {
+        for (class, rows) in classes {
+            methods.extend(rows.into_iter().map(|row| Method {
+                service: service.clone(),
+                class: class.clone(),
+                method: row.name,
+                serves: row.serves,
+            }));
+        }
+    }
+    methods
+}
