@@ -153,6 +153,11 @@ impl Ingest {
         if due { self.flush() } else { Ok(()) }
     }
 
+    /// Counts a request that the transport stopped before it came here.
+    pub(crate) fn refuse(&self, export: Export, problem: &Problem) {
+        guard(&self.receiver.store.counters).request_refused(export, problem);
+    }
+
     /// The largest request, bytes.
     pub fn request_limit(&self) -> usize {
         self.receiver.store.options.request_bytes

@@ -1,6 +1,6 @@
 //! Telemetry: OTLP in, sorted columns out.
 //!
-//! Records come from the simulator ([`SignalStore::step`]) or from the network ([`Ingest`]), go through one path
+//! Records come from the simulator ([`SignalStore::step`]) or from the network ([`Ingest`], [`serve_grpc`]), go through one path
 //! of validation and conversion, and lie in the [`SignalStore`] as sorted, compressed segments by stream and signal until a datapack
 //! reads a window of them ([`SignalStore::read`]).
 
@@ -9,7 +9,7 @@ mod chunk;
 mod column;
 mod convert;
 mod disk;
-//GRPC mod grpc;
+mod grpc;
 mod ingest;
 mod journal;
 pub mod otlp;
@@ -23,7 +23,7 @@ mod store;
 mod table;
 
 pub use convert::TimeBounds;
-//GRPC pub use grpc::serve_grpc;
+pub use grpc::serve_grpc;
 pub use ingest::Ingest;
 pub use refusal::Accepted;
 pub use rows::Rows;
