@@ -1,15 +1,18 @@
 //! The frames that a detector or an algorithm takes: a datapack's open part in memory, strings interned.
 
-use model::Windows;
+use std::collections::HashMap;
+
+use model::{Window, Windows};
 
 /// A table of distinct strings; everything else refers to them by index.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     list: Vec<String>,
-    index: std::collections::HashMap<String, u32>,
+    index: HashMap<String, u32>,
 }
 
 impl Names {
+    /// The text's index; a new one when the text is new.
     pub fn intern(&mut self, text: &str) -> u32 {
         if let Some(&id) = self.index.get(text) {
             return id;
@@ -20,6 +23,7 @@ impl Names {
         id
     }
 
+    /// The text behind an index that this table gave out.
     pub fn get(&self, id: u32) -> &str {
         &self.list[id as usize]
     }
@@ -48,6 +52,15 @@ pub struct Pack {
     pub candidates: Vec<String>,
 }
 
+impl Pack {
+    pub const fn signals(&self, window: Window) -> &Signals {
+        match window {
+            Window::Normal => &self.normal,
+            Window::Abnormal => &self.abnormal,
+        }
+    }
+}
+
 /// The records of one window, each list in ascending time.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
@@ -58,7 +71,7 @@ pub struct Signals {
     pub histograms: Vec<HistogramPoint>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpanKind {
     Server,
     Client,
@@ -75,7 +88,7 @@ pub enum SpanStatus {
     Error,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
     /// Start, nanoseconds since the Unix epoch.
     pub time: i64,
@@ -95,7 +108,7 @@ pub struct Span {
     pub http_status: u16,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Log {
     pub time: i64,
     pub service: u32,
@@ -105,7 +118,7 @@ pub struct Log {
     pub body: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub time: i64,
     /// First of container, deployment, stateful set, service name, as the public adapter does.
@@ -116,7 +129,7 @@ pub struct Point {
     pub value: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistogramPoint {
     pub time: i64,
     pub service: u32,
@@ -126,4 +139,6 @@ pub struct HistogramPoint {
     pub sum: f64,
     pub min: f64,
     pub max: f64,
+    /// Aggregation temporality 2: `count` and `sum` run since the process started. False for delta points.
+    pub cumulative: bool,
 }
