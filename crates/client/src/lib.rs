@@ -8,4 +8,5 @@ mod watch;
 
 pub use failure::{Class, Failure, Result};
 pub use transport::{Client, Connection};
+pub use ureq::Body;
 pub use watch::{Frame, Watch};

@@ -1,0 +1,58 @@
+//! One file per noun.
+
+pub mod algorithm;
+pub mod auth;
+pub mod board;
+pub mod datapack;
+pub mod doctor;
+pub mod execution;
+pub mod fault;
+pub mod inject;
+pub mod run;
+pub mod status;
+pub mod system;
+pub mod task;
+
+use clap::CommandFactory;
+use client::Failure;
+
+use crate::args::{Cli, Command, SchemaCommand};
+use crate::error::Exit;
+use crate::output::{Format, Output};
+use crate::session::Session;
+
+pub type Done = Result<Exit, Failure>;
+
+/// The commands that need neither settings nor a server.
+pub fn offline(command: &Command, format: Format) -> Option<Done> {
+    let out = Output::new(format, true, false);
+    match command {
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "aegisctl", &mut script);
+            Some(out.write(&String::from_utf8_lossy(&script)).map(|()| Exit::Success))
+        }
+        Command::Schema(SchemaCommand::Dump) => Some(out.document(&crate::schema::document()).map(|()| Exit::Success)),
+        _ => None,
+    }
+}
+
+pub fn run(command: Command, session: &Session) -> Done {
+    match command {
+        Command::Auth(command) => auth::run(command, session),
+        Command::System(command) => system::run(command, session),
+        Command::Inject(inject::Command::Submit(arguments)) => inject::submit(*arguments, session),
+        Command::Run(command) => run::run(command, session),
+        Command::Task(command) => task::run(command, session),
+        Command::Datapack(command) => datapack::run(command, session),
+        Command::Algorithm(command) => algorithm::run(command, session),
+        Command::Execution(command) => execution::run(command, session),
+        Command::Fault(command) => fault::run(command, session),
+        Command::Board(arguments) => board::run(arguments, session),
+        Command::Status => status::run(session),
+        Command::Doctor(arguments) => doctor::run(&arguments, session),
+        Command::Completions { .. } | Command::Schema(_) => {
+            offline(&command, session.out.format).expect("these commands are done without a session")
+        }
+    }
+}

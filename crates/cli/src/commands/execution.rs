@@ -1,0 +1,107 @@
+//! `execution`: runs of one algorithm on one datapack.
+
+use api::algorithm::{DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer};
+use clap::Subcommand;
+use client::Failure;
+
+use super::Done;
+use crate::args::Paging;
+use crate::error::Exit;
+use crate::output::{Column, Format, or_dash};
+use crate::session::Session;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List executions, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only executions in this state: Initial, Failed or Success
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// Only executions on one datapack, by number
+        #[arg(long, value_name = "ID")]
+        datapack: Option<i32>,
+        /// Only executions of one method
+        #[arg(long, value_name = "NAME")]
+        algorithm: Option<String>,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show one execution with its ranking
+    Get { id: i32 },
+}
+
+const COLUMNS: &[Column<Execution>] = &[
+    ("ID", |e| e.id.to_string()),
+    ("ALGORITHM", |e| e.algorithm_name.clone()),
+    ("VERSION", |e| e.algorithm_version.clone()),
+    ("DATAPACK", |e| e.datapack_name.clone()),
+    ("STATE", |e| e.state.to_string()),
+    ("SECONDS", |e| format!("{:.2}", e.duration)),
+    ("CREATED", |e| e.created_at.clone()),
+];
+
+const RANKS: &[Column<RankedAnswer>] = &[
+    ("RANK", |a| a.rank.to_string()),
+    ("SUSPECT", |a| a.result.clone()),
+    ("SCORE", |a| a.confidence.map_or_else(|| "-".into(), |score| format!("{score:.4}"))),
+];
+
+const ENTRANCES: &[Column<DetectorResult>] = &[
+    ("ENTRANCE", |r| r.span_name.clone()),
+    ("MEAN-MS", |r| pair(r.normal_avg_duration, r.abnormal_avg_duration, 1.0)),
+    ("P99-MS", |r| pair(r.normal_p99, r.abnormal_p99, 1.0)),
+    ("SUCCESS-%", |r| pair(r.normal_succ_rate, r.abnormal_succ_rate, 100.0)),
+    ("ISSUES", |r| r.issues.clone()),
+];
+
+fn pair(normal: Option<f64>, abnormal: Option<f64>, factor: f64) -> String {
+    let text = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{:.1}", value * factor));
+    format!("{} -> {}", text(normal), text(abnormal))
+}
+
+pub fn run(command: Command, session: &Session) -> Done {
+    let client = session.client()?;
+    match command {
+        Command::List { state, datapack, algorithm, paging } => {
+            session.out.pages(&paging, COLUMNS, |page| {
+                client.executions(&ExecutionQuery {
+                    page: page.page,
+                    size: page.size,
+                    state: state.clone(),
+                    datapack_id: datapack,
+                    algorithm: algorithm.clone(),
+                })
+            })?;
+        }
+        Command::Get { id } => get(session, &client.execution(id)?)?,
+    }
+    Ok(Exit::Success)
+}
+
+fn get(session: &Session, detail: &ExecutionDetail) -> Result<(), Failure> {
+    let execution = &detail.execution;
+    session.out.record(detail, || {
+        vec![
+            ("Execution", execution.id.to_string()),
+            ("Algorithm", format!("{} {}", execution.algorithm_name, execution.algorithm_version)),
+            ("Datapack", execution.datapack_name.clone()),
+            ("State", execution.state.to_string()),
+            ("Reason", or_dash(execution.reason.as_ref())),
+            ("Message", or_dash(execution.message.as_ref())),
+            ("Seconds", format!("{:.2}", execution.duration)),
+            ("Run", execution.trace_id.to_string()),
+        ]
+    })?;
+    if session.out.format != Format::Table {
+        return Ok(());
+    }
+    session.out.write("\n")?;
+    if !detail.detector_results.is_empty() {
+        session.out.table(&detail.detector_results, ENTRANCES)?;
+    }
+    if !detail.granularity_results.is_empty() {
+        session.out.table(&detail.granularity_results, RANKS)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! `run`: looking at runs, following them, ending and repeating them.
+
+use std::time::{Duration, Instant};
+
+use api::event::{End, Event};
+use api::run::{RetryRequest, Run, RunDetail, RunQuery};
+use api::task::Task;
+use clap::Subcommand;
+use client::{Client, Failure, Frame};
+use indicatif::{ProgressBar, ProgressStyle};
+use model::{RunId, RunState, rfc3339};
+use serde_json::json;
+
+use super::Done;
+use crate::args::{Consent, Paging};
+use crate::duration::parse_positive;
+use crate::error::Exit;
+use crate::output::{Column, Format, or_dash};
+use crate::session::Session;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List runs, newest first
+    #[command(visible_alias = "ls")]
+    List {
+        /// Only runs in this state: Pending, Running, Completed, Failed or Cancelled
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// Only the runs of one submission
+        #[arg(long, value_name = "ID")]
+        group_id: Option<String>,
+        /// Only runs on one system
+        #[arg(long, value_name = "CODE")]
+        system: Option<String>,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show one run with its tasks
+    Get { id: RunId },
+    /// Follow a run to its end; the exit code says how it ended
+    Watch {
+        id: RunId,
+        /// Start after the event of this number
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        after: u64,
+        /// Longest time to wait
+        #[arg(long, value_name = "TIME", value_parser = parse_positive)]
+        timeout: Option<u64>,
+    },
+    /// Say in words what a run waits for, or why it ended
+    Why { id: RunId },
+    /// End a run, recover its faults and give its slot back
+    Cancel {
+        id: RunId,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Repeat a run that failed or was cancelled, from the step that failed or from an earlier one
+    Retry {
+        id: RunId,
+        /// Step to start from: RestartPedestal, FaultInjection, BuildDatapack, RunAlgorithm or CollectResult
+        #[arg(long, value_name = "STEP")]
+        from: Option<String>,
+    },
+}
+
+const COLUMNS: &[Column<Run>] = &[
+    ("ID", |run| run.id.to_string()),
+    ("SYSTEM", |run| run.system.clone()),
+    ("FAULT", |run| run.fault_type.clone()),
+    ("SERVICE", |run| run.services.clone()),
+    ("STATE", |run| run.state.to_string()),
+    ("VERDICT", |run| or_dash(run.verdict.as_ref())),
+    ("REASON", |run| or_dash(run.reason.as_ref())),
+    ("LAST-EVENT", |run| run.last_event.clone()),
+    ("STARTED", |run| run.start_time.clone()),
+];
+
+const TASKS: &[Column<Task>] = &[
+    ("TASK", |task| task.id.to_string()),
+    ("TYPE", |task| task.kind.to_string()),
+    ("ALGORITHM", |task| or_dash(task.algorithm.as_ref())),
+    ("STATE", |task| task.state.to_string()),
+    ("ATTEMPT", |task| task.attempt.to_string()),
+    ("REASON", |task| or_dash(task.reason.as_ref())),
+];
+
+pub fn run(command: Command, session: &Session) -> Done {
+    let client = session.client()?;
+    match command {
+        Command::List { state, group_id, system, paging } => {
+            session.out.pages(&paging, COLUMNS, |page| {
+                client.runs(&RunQuery {
+                    page: page.page,
+                    size: page.size,
+                    state: state.clone(),
+                    group_id: group_id.clone(),
+                    system: system.clone(),
+                })
+            })?;
+        }
+        Command::Get { id } => get(session, &client.run(id)?)?,
+        Command::Watch { id, after, timeout } => return watch(session, &client, id, after, deadline(timeout)),
+        Command::Why { id } => {
+            let why = client.why(id)?;
+            session.out.record(&why, || {
+                let mut fields = vec![("State", why.state.to_string()), ("Answer", why.answer.clone())];
+                if !why.facts.is_empty() {
+                    fields.push(("Facts", why.facts.join("\n")));
+                }
+                fields.extend(why.fix.clone().map(|fix| ("What to do", fix)));
+                fields
+            })?;
+        }
+        Command::Cancel { id, consent } => {
+            session.confirm(&consent, &format!("cancel run {id}"))?;
+            let reply = client.cancel(id)?;
+            session.out.record(&reply, || {
+                vec![
+                    ("State", reply.state.to_string()),
+                    ("Message", reply.message.clone()),
+                    ("Tasks ended", reply.cancelled_tasks.join(" ")),
+                    ("Faults to recover", reply.deleted_podchaos.join(" ")),
+                ]
+            })?;
+        }
+        Command::Retry { id, from } => {
+            let reply = client.retry(id, &RetryRequest { from })?;
+            session.out.record(&reply, || {
+                vec![
+                    ("Run", reply.id.to_string()),
+                    ("State", reply.state.to_string()),
+                    ("From", reply.from.to_string()),
+                    ("Task", reply.task_id.to_string()),
+                ]
+            })?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn deadline(timeout: Option<u64>) -> Option<Instant> {
+    timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds))
+}
+
+fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
+    let run = &detail.run;
+    session.out.record(detail, || {
+        vec![
+            ("Run", run.id.to_string()),
+            ("System", run.system.clone()),
+            ("Namespace", or_dash(run.namespace.as_ref())),
+            ("Fault", format!("{} on {}", run.fault_type, run.services)),
+            ("Seed", run.seed.to_string()),
+            ("State", run.state.to_string()),
+            ("Verdict", or_dash(run.verdict.as_ref())),
+            ("Reason", or_dash(run.reason.as_ref())),
+            ("Message", or_dash(run.message.as_ref())),
+            ("Datapack", or_dash(run.injection_name.as_ref())),
+            ("Group", run.group_id.to_string()),
+            ("Started", run.start_time.clone()),
+            ("Ended", or_dash(run.end_time.as_ref())),
+        ]
+    })?;
+    if session.out.format == Format::Table {
+        session.out.write("\n")?;
+        session.out.table(&detail.tasks, TASKS)?;
+    }
+    Ok(())
+}
+
+fn watch(session: &Session, client: &Client, id: RunId, after: u64, deadline: Option<Instant>) -> Done {
+    let format = session.out.format;
+    let mut events = Vec::new();
+    let end = follow(client, id, after, deadline, |number, event| {
+        match format {
+            Format::Table => session.out.write(&event_line(&event))?,
+            Format::Ndjson => session.out.lines(&[json!({"id": number, "event": "update", "data": event})])?,
+            Format::Json | Format::Yaml => events.push(event),
+        }
+        Ok(())
+    })?;
+    match format {
+        Format::Table => session.out.write(&end_line(id, &end))?,
+        Format::Ndjson => session.out.lines(&[json!({"event": "end", "data": end})])?,
+        Format::Json | Format::Yaml => session.out.document(&json!({"id": id, "end": end, "events": events}))?,
+    }
+    Ok(exit_of(end.state))
+}
+
+/// 0 for a run that completed, 5 for any other end.
+fn exit_of(state: RunState) -> Exit {
+    if state == RunState::Completed { Exit::Success } else { Exit::WorkflowFailed }
+}
+
+fn follow(
+    client: &Client,
+    id: RunId,
+    after: u64,
+    deadline: Option<Instant>,
+    mut on_event: impl FnMut(u64, Event) -> Result<(), Failure>,
+) -> Result<End, Failure> {
+    for frame in client.watch(id, after, deadline) {
+        match frame? {
+            Frame::Update { number, event } => on_event(number, event)?,
+            Frame::End(end) => return Ok(end),
+        }
+    }
+    unreachable!("a watch ends with an end frame or with an error")
+}
+
+/// Waits for every run, then prints them.
+pub fn wait_for(session: &Session, client: &Client, ids: &[RunId], deadline: Option<Instant>) -> Done {
+    let bar = progress(session, ids.len());
+    let mut exit = Exit::Success;
+    let mut runs = Vec::new();
+    for &id in ids {
+        bar.set_message(id.to_string());
+        let end = follow(client, id, 0, deadline, |_, event| {
+            bar.set_message(format!("{id} {}", event.event_name));
+            Ok(())
+        })?;
+        if exit_of(end.state) != Exit::Success {
+            exit = Exit::WorkflowFailed;
+        }
+        runs.push(client.run(id)?.run);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    session.out.items(&runs, COLUMNS)?;
+    Ok(exit)
+}
+
+fn progress(session: &Session, length: usize) -> ProgressBar {
+    if !session.out.progress {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {pos}/{len} {elapsed} {wide_msg}")
+        .expect("the template is a constant that was tried");
+    let bar = ProgressBar::new(length as u64).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn event_line(event: &Event) -> String {
+    let millis = u32::try_from(event.timestamp.rem_euclid(1000)).unwrap_or_default();
+    let time = rfc3339(event.timestamp.div_euclid(1000), millis * 1_000_000);
+    format!("{time:<24}  {:<28} {}\n", event.event_name, event.message)
+}
+
+fn end_line(id: RunId, end: &End) -> String {
+    let mut text = format!("run {id}: {}", end.state);
+    let parts = [end.verdict.map(|verdict| verdict.to_string()), end.reason.clone(), end.message.clone()];
+    for part in parts.into_iter().flatten() {
+        text.push_str(&format!("; {part}"));
+    }
+    text + "\n"
+}

@@ -1,0 +1,337 @@
+//! `system`: registering benchmark systems in all five layers, and looking at them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use api::system::{LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
+use clap::Subcommand;
+use client::Failure;
+use model::{ErrorKind, Problem, Result};
+
+use super::Done;
+use crate::args::{Consent, Paging};
+use crate::error::{Exit, line};
+use crate::output::{Column, Format};
+use crate::session::Session;
+
+/// Largest file of a seed that is sent.
+const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the registered systems
+    #[command(visible_alias = "ls")]
+    List {
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Show one system: its five layers, and what a run would install
+    Show {
+        /// Short code
+        name: String,
+        /// Print the composed values with the origin of each leaf
+        #[arg(long)]
+        values: bool,
+    },
+    /// Register systems from a seed: all five layers, or none
+    Register {
+        /// Folder of environments, folder of one environment, or its data.yaml
+        #[arg(long, value_name = "PATH")]
+        from_seed: PathBuf,
+        /// Environment folder below the seed; may be left out when there is only one
+        #[arg(long, value_name = "NAME")]
+        env: Option<String>,
+        /// Short code of the system; may be repeated
+        #[arg(long, value_name = "CODE", required = true)]
+        name: Vec<String>,
+        /// Replace a registration that is there
+        #[arg(long)]
+        force: bool,
+        /// Show what would be written and write nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Remove a system from all five layers; finished runs and their datapacks stay
+    Unregister {
+        /// Short code
+        name: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Allow runs on a system
+    Enable {
+        /// Short code
+        name: String,
+    },
+    /// Allow no new runs on a system; those that are on their way go on
+    Disable {
+        /// Short code
+        name: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+}
+
+const COLUMNS: &[Column<System>] = &[
+    ("NAME", |s| s.name.clone()),
+    ("DISPLAY", |s| s.display_name.clone()),
+    ("STATUS", |s| s.status.clone()),
+    ("BUILTIN", |s| s.is_builtin.to_string()),
+    ("COUNT", |s| s.count.to_string()),
+    ("NS-PATTERN", |s| s.ns_pattern.clone()),
+    ("LAYERS", |s| layers_in_short(&s.layers)),
+];
+
+const LAYERS: &[Column<LayerStatus>] = &[
+    ("LAYER", |l| l.layer.to_string()),
+    ("STATE", |l| l.state.to_string()),
+    ("OBSERVED", |l| match &l.fix {
+        Some(fix) => format!("{}; {fix}", l.observed),
+        None => l.observed.clone(),
+    }),
+];
+
+pub fn run(command: Command, session: &Session) -> Done {
+    match command {
+        Command::List { paging } => {
+            let client = session.client()?;
+            session.out.pages(&paging, COLUMNS, |query| client.systems(query))?;
+        }
+        Command::Show { name, values } => show(session, &session.client()?.system(&name)?, values)?,
+        Command::Register { from_seed, env, name, force, dry_run } => {
+            let (env, files) = read_seed(&from_seed, env.as_deref())?;
+            let requests = name.into_iter().map(|name| RegisterRequest {
+                name,
+                env: env.clone(),
+                files: files.clone(),
+                force,
+                dry_run,
+            });
+            return register(session, requests.collect());
+        }
+        Command::Unregister { name, consent } => {
+            session.confirm(&consent, &format!("unregister `{name}`"))?;
+            let report = session.client()?.unregister(&name)?;
+            session.out.record(&report, || {
+                let removed = report.removed.iter().map(|(layer, count)| format!("{count} in {layer}"));
+                vec![
+                    ("Unregistered", report.name.clone()),
+                    ("Removed", removed.collect::<Vec<_>>().join(", ")),
+                    ("Kept", report.kept.join(", ")),
+                ]
+            })?;
+        }
+        Command::Enable { name } => set_enabled(session, &name, true)?,
+        Command::Disable { name, consent } => {
+            session.confirm(&consent, &format!("disable `{name}`"))?;
+            set_enabled(session, &name, false)?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn set_enabled(session: &Session, name: &str, enabled: bool) -> std::result::Result<(), Failure> {
+    let system = session.client()?.set_enabled(name, enabled)?;
+    session.out.record(&system, || vec![("System", system.name.clone()), ("Status", system.status.clone())])
+}
+
+fn layers_in_short(layers: &[LayerStatus]) -> String {
+    let odd: Vec<String> = layers
+        .iter()
+        .filter(|layer| !layer.state.allows_runs())
+        .map(|layer| format!("{}: {}", layer.layer, layer.state))
+        .collect();
+    if odd.is_empty() { "ok".into() } else { odd.join(", ") }
+}
+
+fn show(session: &Session, detail: &SystemDetail, values: bool) -> std::result::Result<(), Failure> {
+    session.out.record(detail, || fields(detail))?;
+    if session.out.format != Format::Table {
+        return Ok(());
+    }
+    session.out.write("\n")?;
+    session.out.table(&detail.system.layers, LAYERS)?;
+    if let Some(pedestal) = detail.pedestal.as_ref().filter(|_| values) {
+        session.out.write("\n")?;
+        session.out.table(
+            &pedestal.origins,
+            &[
+                ("KEY", |origin| origin.key.clone()),
+                ("VALUE", |origin| origin.value.to_string()),
+                ("ORIGIN", |origin| origin.origin.clone()),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn fields(detail: &SystemDetail) -> Vec<(&'static str, String)> {
+    let system = &detail.system;
+    let mut fields = vec![
+        ("Name", system.name.clone()),
+        ("Display name", system.display_name.clone()),
+        ("Status", system.status.clone()),
+        ("Built in", system.is_builtin.to_string()),
+        ("Slots", format!("{} of {}", system.count, system.ns_pattern)),
+        ("Services", detail.services.len().to_string()),
+    ];
+    if let Some(pedestal) = &detail.pedestal {
+        let Some(short) = pedestal.values_digest.get(..12) else { return fields };
+        fields.push(("Pedestal", format!("{} (revision {})", pedestal.version, pedestal.revision)));
+        fields
+            .push(("Chart", format!("{} {} from {}", pedestal.chart_name, pedestal.chart_version, pedestal.repo_url)));
+        fields.push(("Values", format!("{} leaves, digest {short}", pedestal.origins.len())));
+    }
+    if let Some(seed) = &detail.seed {
+        fields.push(("Seed", format!("{}, applied {}", seed.env, seed.applied_at)));
+    }
+    fields
+}
+
+/// Registers one after the other: a failure of one leaves the others alone.
+fn register(session: &Session, requests: Vec<RegisterRequest>) -> Done {
+    let client = session.client()?;
+    let only = requests.len() == 1;
+    let (mut reports, mut first_failure): (Vec<RegisterReport>, Option<Failure>) = (Vec::new(), None);
+    for request in &requests {
+        match client.register(request) {
+            Ok(report) => reports.push(report),
+            Err(failure) => {
+                if !only {
+                    session.out.say(format!("{}: {}", request.name, line(&failure)));
+                }
+                first_failure.get_or_insert(failure);
+            }
+        }
+    }
+    for report in &reports {
+        print_report(session, report)?;
+    }
+    match first_failure {
+        None => Ok(Exit::Success),
+        Some(failure) if reports.is_empty() => Err(failure),
+        Some(_) => Ok(Exit::WorkflowFailed),
+    }
+}
+
+fn print_report(session: &Session, report: &RegisterReport) -> std::result::Result<(), Failure> {
+    for warning in &report.warnings {
+        session.out.say(format!("warning: {warning}"));
+    }
+    if session.out.format != Format::Table {
+        return session.out.document(report);
+    }
+    let verb = if report.dry_run { "Would register" } else { "Registered" };
+    session.out.write(&format!("{verb} {}: {} values\n", report.name, report.writes.len()))?;
+    if report.dry_run {
+        return session.out.table(
+            &report.writes,
+            &[
+                ("LAYER", |write| write.layer.to_string()),
+                ("CHANGE", |write| write.change.clone()),
+                ("KEY", |write| write.key.clone()),
+                ("VALUE", |write| write.value.clone()),
+            ],
+        );
+    }
+    session.out.table(&report.layers, LAYERS)
+}
+
+/// The name and the texts of one environment of a seed.
+fn read_seed(path: &Path, env: Option<&str>) -> Result<(String, BTreeMap<String, String>)> {
+    let folder = environment_folder(path, env)?;
+    let unreadable = |place: &Path, found: String| {
+        Problem::new(ErrorKind::Missing, "seed.unreadable", "the seed cannot be read")
+            .place(place.display().to_string())
+            .found(found)
+    };
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, error.to_string()))? {
+        let path = entry.map_err(|error| unreadable(&folder, error.to_string()))?.path();
+        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        if !is_yaml || !path.is_file() {
+            continue;
+        }
+        let size = fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?.len();
+        if size > LARGEST_FILE {
+            return Err(Problem::new(ErrorKind::Invalid, "seed.too_large", "a file of the seed is too large")
+                .place(path.display().to_string())
+                .found(format!("{size} bytes"))
+                .expected(format!("at most {LARGEST_FILE} bytes")));
+        }
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        files.insert(name, text);
+    }
+    let name =
+        folder.canonicalize().ok().and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    Ok((env.map(str::to_owned).or(name).unwrap_or_default(), files))
+}
+
+fn environment_folder(path: &Path, env: Option<&str>) -> Result<PathBuf> {
+    let has_data = |folder: &Path| folder.join("data.yaml").is_file();
+    if path.is_file() && path.file_name().is_some_and(|name| name == "data.yaml") {
+        return Ok(path.parent().map(Path::to_path_buf).unwrap_or_default());
+    }
+    let below: Vec<String> = fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| has_data(&entry.path()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    match env {
+        Some(env) if below.iter().any(|name| name == env) => return Ok(path.join(env)),
+        // The folder of the environment itself was named.
+        Some(env) if has_data(path) && path.canonicalize().is_ok_and(|path| path.ends_with(env)) => {
+            return Ok(path.to_path_buf());
+        }
+        Some(env) if !below.is_empty() => {
+            return Err(Problem::unknown(
+                "seed.environment_unknown",
+                "environment of the seed",
+                env,
+                below.iter().map(String::as_str),
+            )
+            .place(path.display().to_string()));
+        }
+        None if has_data(path) => return Ok(path.to_path_buf()),
+        None if below.len() == 1 => return Ok(path.join(&below[0])),
+        _ => {}
+    }
+    let problem = Problem::new(ErrorKind::Missing, "seed.not_found", "there is no seed to read here")
+        .place(path.display().to_string())
+        .expected("a folder with `data.yaml`, or a folder of such folders");
+    Err(if below.is_empty() { problem } else { problem.found(below.join(", ")).fix("choose one with `--env`") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_found_by_root_by_folder_and_by_file() {
+        let root = tempfile::tempdir().unwrap();
+        for env in ["prod", "staging"] {
+            fs::create_dir(root.path().join(env)).unwrap();
+            fs::write(root.path().join(env).join("data.yaml"), "a: 1").unwrap();
+        }
+        fs::write(root.path().join("prod/ts.yaml"), "b: 2").unwrap();
+        fs::write(root.path().join("prod/README.md"), "no").unwrap();
+        let prod = root.path().join("prod");
+        for (path, env) in
+            [(root.path(), Some("prod")), (&prod, None), (&prod, Some("prod")), (&prod.join("data.yaml"), None)]
+        {
+            let (name, files) = read_seed(path, env).unwrap();
+            assert_eq!(
+                (name.as_str(), files.keys().map(String::as_str).collect()),
+                ("prod", vec!["data.yaml", "ts.yaml"])
+            );
+        }
+        let code = |path: &Path, env| read_seed(path, env).unwrap_err().code.into_owned();
+        assert_eq!(code(root.path(), None), "seed.not_found");
+        assert_eq!(code(root.path(), Some("prd")), "seed.environment_unknown");
+        assert_eq!(code(&root.path().join("nowhere"), None), "seed.not_found");
+    }
+}

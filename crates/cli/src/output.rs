@@ -1,0 +1,254 @@
+//! Printing data in the four forms, and talk beside it.
+
+use std::io::{self, IsTerminal, Write};
+
+use api::{Page, PageQuery};
+use clap::ValueEnum;
+use client::Failure;
+use comfy_table::{Cell, Color, Table, presets};
+use model::{ErrorKind, Problem};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::Paging;
+
+/// Form of the data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns for people
+    #[default]
+    Table,
+    /// One indented document
+    Json,
+    /// One compact record a line
+    Ndjson,
+    /// One YAML document
+    Yaml,
+}
+
+impl Format {
+    /// The form asked for, from arguments that could not be parsed.
+    pub fn guess(arguments: impl Iterator<Item = String>) -> Self {
+        let arguments: Vec<String> = arguments.collect();
+        let mut found = std::env::var("AEGIS_OUTPUT").ok();
+        for (index, argument) in arguments.iter().enumerate() {
+            if matches!(argument.as_str(), "-o" | "--output") {
+                found = arguments.get(index + 1).cloned();
+            } else if let Some(value) = argument.strip_prefix("--output=").or_else(|| argument.strip_prefix("-o")) {
+                found = Some(value.trim_start_matches('=').to_owned());
+            }
+        }
+        found.and_then(|text| Self::from_str(&text, false).ok()).unwrap_or_default()
+    }
+}
+
+/// A column of a table: its heading and how a record fills it.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// Where and how a command prints.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub format: Format,
+    pub color: bool,
+    pub quiet: bool,
+    /// Standard error is a terminal, so progress may be drawn there.
+    pub progress: bool,
+}
+
+impl Output {
+    pub fn new(format: Format, no_color: bool, quiet: bool) -> Self {
+        let refused = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            format,
+            color: format == Format::Table && !refused && !dumb && io::stdout().is_terminal(),
+            quiet,
+            progress: !quiet && !dumb && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Talk: one line on standard error, unless asked to be quiet.
+    pub fn say(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            // There is nobody left to tell when standard error is closed.
+            let _ = writeln!(io::stderr(), "{}", text.as_ref());
+        }
+    }
+
+    /// One record: fields below each other in a table.
+    pub fn record<T: Serialize>(
+        &self,
+        value: &T,
+        fields: impl FnOnce() -> Vec<(&'static str, String)>,
+    ) -> Result<(), Failure> {
+        if self.format != Format::Table {
+            return self.document(value);
+        }
+        let fields = fields();
+        let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or_default() + 1;
+        let mut text = String::new();
+        for (name, value) in fields {
+            let indented = value.replace('\n', &format!("\n{:width$} ", ""));
+            text.push_str(&format!("{:<width$} {indented}\n", format!("{name}:")));
+        }
+        self.write(&text)
+    }
+
+    /// Records that are not a page of something longer.
+    pub fn items<T: Serialize>(&self, items: &[T], columns: &[Column<T>]) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => self.table(items, columns),
+            Format::Ndjson => self.lines(items),
+            Format::Json | Format::Yaml => self.document(&items),
+        }
+    }
+
+    /// One page, or all of them.
+    pub fn pages<T: Serialize>(
+        &self,
+        paging: &Paging,
+        columns: &[Column<T>],
+        fetch: impl Fn(PageQuery) -> Result<Page<T>, Failure>,
+    ) -> Result<(), Failure> {
+        if !paging.all {
+            let page = fetch(PageQuery { page: paging.page, size: paging.size })?;
+            return self.page(&page, columns);
+        }
+        let mut items = Vec::new();
+        for number in 1.. {
+            let page = fetch(PageQuery { page: Some(number), size: Some(PageQuery::LARGEST) })?;
+            let last = number >= page.pagination.total_pages;
+            if self.format == Format::Ndjson {
+                self.lines(&page.items)?;
+            } else {
+                items.extend(page.items);
+            }
+            if last {
+                break;
+            }
+        }
+        if self.format == Format::Ndjson { Ok(()) } else { self.items(&items, columns) }
+    }
+
+    fn page<T: Serialize>(&self, page: &Page<T>, columns: &[Column<T>]) -> Result<(), Failure> {
+        match self.format {
+            Format::Json | Format::Yaml => self.document(page),
+            Format::Ndjson => {
+                self.lines(&page.items)?;
+                self.say(json!({"_meta": page.pagination}).to_string());
+                Ok(())
+            }
+            Format::Table => {
+                self.table(&page.items, columns)?;
+                let meta = page.pagination;
+                if meta.total_pages > 1 {
+                    self.say(format!(
+                        "page {} of {}, {} in all; `--all` shows every one",
+                        meta.page, meta.total_pages, meta.total
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// One document in a form for programs. As a table it is JSON as well, because it has no columns.
+    pub fn document<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = match self.format {
+            Format::Ndjson => serde_json::to_string(value).map(|text| text + "\n").map_err(unprintable)?,
+            Format::Yaml => yaml(value)?,
+            Format::Json | Format::Table => {
+                serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(unprintable)?
+            }
+        };
+        self.write(&text)
+    }
+
+    pub fn lines<T: Serialize>(&self, items: &[T]) -> Result<(), Failure> {
+        let mut text = String::new();
+        for item in items {
+            text.push_str(&serde_json::to_string(item).map_err(unprintable)?);
+            text.push('\n');
+        }
+        self.write(&text)
+    }
+
+    pub fn table<T>(&self, items: &[T], columns: &[Column<T>]) -> Result<(), Failure> {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(columns.iter().map(|(name, _)| Cell::new(name)));
+        for item in items {
+            table.add_row(columns.iter().map(|(_, value)| self.cell(&value(item))));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        if self.color {
+            table.enforce_styling();
+        }
+        self.write(&(table.trim_fmt() + "\n"))
+    }
+
+    fn cell(&self, text: &str) -> Cell {
+        let cell = Cell::new(text);
+        if !self.color {
+            return cell;
+        }
+        match text {
+            "Completed" | "Success" | "ok" | "enabled" | "anomaly" | "healthy" | "detector_success" => {
+                cell.fg(Color::Green)
+            }
+            "Failed" | "Error" | "failed" | "wrong" | "missing" | "invalid" | "no_data" | "detector_failed"
+            | "build_failed" | "inject_failed" | "unhealthy" | "changed" => cell.fg(Color::Red),
+            "Running" | "Pending" | "Rescheduled" | "warning" | "no_anomaly" | "not_exposed" | "Cancelled" => {
+                cell.fg(Color::Yellow)
+            }
+            _ => cell,
+        }
+    }
+
+    /// Standard output. A reader that went away (`| head`) ends the program quietly and successfully.
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+            Err(error) => {
+                Err(Problem::new(ErrorKind::Unavailable, "output.not_written", "standard output cannot be written")
+                    .found(error.to_string())
+                    .into())
+            }
+        }
+    }
+}
+
+fn unprintable(error: serde_json::Error) -> Failure {
+    Problem::internal("output.unprintable", "the data cannot be printed").found(error.to_string()).into()
+}
+
+fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
+    // By way of JSON, so that both forms have the same members and the same numbers.
+    let value: Value = serde_json::to_value(value).map_err(unprintable)?;
+    serde_saphyr::to_string(&value).map_err(|error| {
+        Problem::internal("output.unprintable", "the data cannot be printed as YAML").found(error.to_string()).into()
+    })
+}
+
+/// The text of an optional member, `-` for none.
+pub fn or_dash<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_guessed_from_arguments_that_are_wrong() {
+        let guess = |text: &str| Format::guess(text.split(' ').map(str::to_owned));
+        assert_eq!(guess("aegisctl run lst -o json"), Format::Json);
+        assert_eq!(guess("aegisctl --output=ndjson run lst"), Format::Ndjson);
+        assert_eq!(guess("aegisctl run lst -oyaml"), Format::Yaml);
+        assert_eq!(guess("aegisctl run lst -o nothing"), Format::Table);
+    }
+}

@@ -1,0 +1,166 @@
+//! Submitting, following and printing runs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::canned::{Canned, Home, Request, data, page, problem, raw};
+
+const RUN: &str = "7a1c2f60-0000-4000-8000-000000000001";
+
+fn run(state: &str) -> Value {
+    json!({
+        "id": RUN, "type": "FullPipeline", "state": state, "status": "enabled", "group_id": RUN, "project_id": 1,
+        "project_name": "default", "leaf_num": 1, "last_event": "datapack.build.started",
+        "start_time": "2026-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z", "system": "ts", "fault_type": "pod_kill", "services": "ts-order-service",
+        "seed": 17,
+    })
+}
+
+fn event(number: u32, name: &str) -> String {
+    let data = json!({
+        "timestamp": 1_700_000_000_000_i64 + i64::from(number), "task_id": RUN, "task_type": 2, "event_name": name,
+        "message": "in words", "file_name": "", "function_name": "", "line": 0,
+    });
+    format!("id:{number}\nevent:update\ndata:{data}\n\n")
+}
+
+fn stream(frames: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: hello\n\n{frames}")
+        .into_bytes()
+}
+
+fn end(state: &str) -> String {
+    format!("event:end\ndata:{{\"state\":\"{state}\",\"reason\":\"not_exposed\"}}\n\n")
+}
+
+#[test]
+fn a_watch_goes_on_after_a_broken_connection_and_ends_with_the_runs_state() {
+    for (state, code) in [("Completed", 0), ("Failed", 5), ("Cancelled", 5)] {
+        let connections = AtomicUsize::new(0);
+        let server = Canned::start(move |request: &Request| match connections.fetch_add(1, Ordering::SeqCst) {
+            0 => stream(&(event(1, "task.started") + &event(2, "fault.injection.started") + "id:3\nevent:upd")),
+            // The second connection repeats one event, as a server may.
+            _ => {
+                assert_eq!(request.header("last-event-id"), Some("2"));
+                stream(&(event(2, "fault.injection.started") + &event(3, "fault.injection.completed") + &end(state)))
+            }
+        });
+        let home = Home::new();
+        let ran = home.run(&["--server", &server.address, "-o", "json", "run", "watch", RUN]);
+        let names: Vec<String> =
+            ran.json()["events"].as_array().unwrap().iter().map(|event| event["event_name"].to_string()).collect();
+        assert_eq!(names, ["\"task.started\"", "\"fault.injection.started\"", "\"fault.injection.completed\""]);
+        assert_eq!((ran.code, ran.json()["end"]["state"].as_str()), (code, Some(state)));
+    }
+}
+
+#[test]
+fn a_watch_of_a_run_that_is_not_there_ends_at_once_and_a_silent_one_by_its_timeout() {
+    let server = Canned::start(|_| problem(404, "not_found", "run.unknown", false));
+    let home = Home::new();
+    let ran = home.run(&["--server", &server.address, "-o", "json", "trace", "watch", RUN]);
+    assert_eq!((ran.code, server.requests().len()), (7, 1));
+    let endless = Canned::start(|_| stream(""));
+    let ran = home.run(&["--server", &endless.address, "-o", "json", "run", "watch", RUN, "--timeout", "1s"]);
+    assert_eq!((ran.code, ran.error()["code"].as_str()), (6, Some("run.watch_timed_out")));
+}
+
+#[test]
+fn a_submission_is_sent_as_it_was_typed() {
+    let server = Canned::start(|_| {
+        data(json!({
+            "group_id": RUN, "original_count": 1, "deduplicated": true, "dry_run": false, "notes": ["short"],
+            "items": [{"index": 0, "trace_id": RUN, "task_id": RUN, "injection_id": 4, "seed": 17}],
+        }))
+    });
+    let typed = "inject submit --system ts --service a --capability network_delay --target direction=to --param latency_ms=200 \
+        --normal 2m --abnormal=-5s --algorithm baro --algorithm nsigma --seed 17 --paired-control --idempotency-key k1";
+    let mut arguments = vec!["--server", &server.address];
+    arguments.extend(typed.split_whitespace());
+    let ran = Home::new().run(&arguments);
+    assert_eq!(ran.code, 9, "a known key is an outcome of its own: {}", ran.err);
+    insta::assert_snapshot!("submitted", ran.out);
+    let request = server.requests().remove(0);
+    let seen = (request.method.as_str(), request.path.as_str(), request.header("idempotency-key"));
+    assert_eq!(seen, ("POST", "/api/v2/runs", Some("k1")));
+    insta::assert_json_snapshot!("submission", serde_json::from_str::<Value>(&request.body).unwrap());
+}
+
+#[test]
+fn a_batch_of_which_a_part_failed_ends_with_5_and_one_that_failed_whole_with_its_first_error() {
+    let server = Canned::start(|request| {
+        if request.body.contains("good") {
+            data(
+                json!({"group_id": RUN, "original_count": 0, "deduplicated": false, "dry_run": false, "notes": [], "items": []}),
+            )
+        } else {
+            problem(404, "not_found", "system.unknown", false)
+        }
+    });
+    let home = Home::new();
+    let submit = |text: &str| {
+        home.write("batch.yaml", text);
+        home.run(&["--server", &server.address, "-o", "json", "inject", "submit", "-f", "batch.yaml"])
+    };
+    let mixed = submit("- {system: good, no_fault: true}\n- {system: bad, no_fault: true}\n");
+    assert_eq!((mixed.code, mixed.json()[1]["error"]["code"].as_str()), (5, Some("system.unknown")));
+    assert_eq!(submit("- {system: bad, no_fault: true}\n- {system: bad, no_fault: true}\n").code, 7);
+    assert_eq!(submit("- {system: good, no_fault: true}\n- {system: good, no_fault: true}\n").code, 0);
+}
+
+#[test]
+fn a_list_is_printed_in_four_forms() {
+    let server = Canned::start(|_| page(json!([run("Running")])));
+    let home = Home::new();
+    let list = |form: &str| home.run(&["--server", &server.address, "-o", form, "run", "list"]);
+    insta::assert_snapshot!("list_table", list("table").out);
+    insta::assert_snapshot!("list_yaml", list("yaml").out);
+    let lines = list("ndjson");
+    assert_eq!(serde_json::from_str::<Value>(&lines.out).unwrap(), run("Running"));
+    assert_eq!(lines.error()["_meta"]["total"], 1);
+    assert_eq!(list("json").json()["items"][0], run("Running"));
+}
+
+#[test]
+fn every_page_is_fetched_when_all_are_wanted() {
+    let server = Canned::start(|request| {
+        let number = if request.path.contains("page=2") { 2 } else { 1 };
+        let pagination = json!({"page": number, "size": 100, "total": 2, "total_pages": 2});
+        data(json!({"items": [run("Failed")], "pagination": pagination}))
+    });
+    let ran = Home::new().run(&["--server", &server.address, "-o", "ndjson", "run", "list", "--all", "--state", "0"]);
+    assert_eq!((ran.code, ran.out.lines().count(), ran.err.as_str()), (0, 2, ""));
+    let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/api/v2/traces?page=1&size=100&state=0", "/api/v2/traces?page=2&size=100&state=0"]);
+}
+
+#[test]
+fn a_download_that_is_cut_short_leaves_nothing_behind() {
+    let server = Canned::start(|_| {
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-length: 100\r\nconnection: close\r\n\r\nhalf"
+            .to_vec()
+    });
+    let whole = Canned::start(|_| raw(200, "application/zip", "bytes"));
+    let home = Home::new();
+    let get = |server: &Canned| {
+        home.run(&[
+            "--server",
+            &server.address,
+            "-o",
+            "json",
+            "datapack",
+            "download",
+            "ts0-1",
+            "--output-file",
+            "p.zip",
+        ])
+    };
+    assert_eq!(get(&server).code, 10);
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    let ran = get(&whole);
+    assert_eq!((ran.code, ran.json()["size"].as_u64()), (0, Some(5)));
+    assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "bytes");
+}
