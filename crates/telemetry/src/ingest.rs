@@ -5,7 +5,7 @@ use std::fs::File;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use model::{ErrorKind, Problem, Result, WallTime};
+use model::{DataTime, ErrorKind, Problem, Result, WallTime};
 
 use crate::convert::{Request, Route};
 use crate::disk::try_lock;
@@ -13,7 +13,7 @@ use crate::journal::{self, Journal, Records};
 use crate::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest, Message};
 use crate::store::{Inner, guard};
 use crate::table::Tables;
-use crate::{Accepted, Export, SignalStore, Stream};
+use crate::{Accepted, Export, Signal, SignalStore, Stream, segment};
 
 /// Receives OTLP requests. Clones share it.
 #[derive(Clone)]
@@ -207,6 +207,14 @@ impl Receiver {
             tracing::warn!(problem = %problem.chain(), "received records stay in the journal for now");
         }
         Ok(accepted)
+    }
+
+    /// The latest timestamp of a namespace among what is in no segment yet.
+    pub fn latest(&self, namespace: &str) -> Option<DataTime> {
+        let pending = guard(&self.pending);
+        let tables = pending.received.0.values();
+        let extents = tables.flat_map(|tables| Signal::ALL.map(|signal| segment::extents(tables.get(signal))));
+        extents.filter_map(|mut extents| extents.remove(namespace)).map(|extent| extent.last).max()
     }
 
     pub fn flush(&self) -> Result<()> {

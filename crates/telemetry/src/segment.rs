@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -89,7 +88,8 @@ fn properties(table: &dyn Table) -> WriterProperties {
     builder.build()
 }
 
-fn extents(table: &dyn Table) -> BTreeMap<String, Extent> {
+/// When the rows of each namespace are.
+pub(crate) fn extents(table: &dyn Table) -> BTreeMap<String, Extent> {
     let resources = table.resources();
     let mut by_resource: Vec<Option<Extent>> = vec![None; resources.pool().len()];
     for (&id, &time) in resources.ids().iter().zip(&table.times().0) {
@@ -140,9 +140,7 @@ impl<'a> Filter<'a> {
         let query = self.query;
         let known = &mut self.resources;
         let mut resources = Marks::of(batch, "ResourceAttributes", |json| {
-            *known
-                .entry(json.to_owned())
-                .or_insert_with(|| namespaces(json).iter().any(|namespace| *namespace == query.namespace))
+            *known.entry(json.to_owned()).or_insert_with(|| namespaces(json).contains(&query.namespace))
         })?;
         // Events of Kubernetes arrive as logs and name what was done to a pod: they would give the answer away.
         let mut events = match query.signal {
@@ -202,7 +200,7 @@ pub(crate) fn read(path: &Path, filter: &mut Filter<'_>, table: &mut dyn Table) 
     let groups = groups.map(|(at, _)| at).collect();
     let reader = builder.with_row_groups(groups).with_batch_size(GROUP_ROWS).build().map_err(failed_within(path))?;
     for batch in reader {
-        let batch = batch.map_err(|error| failed(path)(io::Error::other(error)))?;
+        let batch = batch.map_err(failed_within(path))?;
         let rows = filter.rows(&batch)?;
         table::append(table, &batch, &rows)?;
     }

@@ -41,7 +41,7 @@ pub struct Options {
     pub spill_bytes: usize,
     /// Received rows held in memory before they are written to segments, bytes.
     pub flush_bytes: usize,
-    /// How long received rows may wait before they are written to segments.
+    /// How long received rows may wait before they are written to segments. A read in the same process does not wait for it.
     pub flush_age: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Default for Options {
             times: TimeBounds::default(),
             spill_bytes: 64 << 20,
             flush_bytes: 64 << 20,
-            flush_age: Duration::from_secs(5),
+            flush_age: Duration::from_secs(60),
         }
     }
 }
@@ -157,11 +157,7 @@ impl SignalStore {
 
     /// The same, one batch at a time: equal texts are held once until their batch is made.
     pub fn scan(&self, query: &Query) -> Result<Rows> {
-        if query.run.is_none()
-            && let Some(receiver) = self.receiver()
-        {
-            receiver.flush()?;
-        }
+        self.flush_received(query.run)?;
         // A chunk may be replaced between listing and reading; the next listing has its successor.
         let mut tries = 0;
         loop {
@@ -186,6 +182,7 @@ impl SignalStore {
 
     /// Removes a stream. Says whether there was one.
     pub fn remove(&self, stream: &Stream) -> Result<bool> {
+        self.flush_received(stream.run)?;
         let _changing = self.inner.change()?;
         let folder = self.inner.stream_folder(stream);
         let existed = folder.exists();
@@ -214,12 +211,8 @@ impl SignalStore {
 
     /// The latest timestamp of any signal of a namespace.
     pub fn freshness(&self, namespace: &str, run: Option<RunId>) -> Result<Option<DataTime>> {
-        if run.is_none()
-            && let Some(receiver) = self.receiver()
-        {
-            receiver.flush()?;
-        }
-        let mut latest = None;
+        let receiver = if run.is_none() { self.receiver() } else { None };
+        let mut latest = receiver.and_then(|receiver| receiver.latest(namespace));
         for chunk in self.inner.chunks_of(run)? {
             let manifest = self.inner.manifest(&chunk)?;
             let extents = manifest.segments.iter().filter_map(|segment| segment.namespaces.get(namespace));
@@ -247,6 +240,14 @@ impl SignalStore {
     /// What this process has accepted and refused since it opened the store.
     pub fn status(&self) -> Status {
         guard(&self.inner.counters).status()
+    }
+
+    /// Turns what this process has acknowledged into segments, when it can belong to streams of `run`.
+    fn flush_received(&self, run: Option<RunId>) -> Result<()> {
+        match self.receiver() {
+            Some(receiver) if run.is_none() => receiver.flush(),
+            _ => Ok(()),
+        }
     }
 
     fn receiver(&self) -> Option<Arc<Receiver>> {
@@ -334,7 +335,8 @@ impl Inner {
     /// The chunks of a stream's folder that no later one hides.
     fn visible(&self, folder: &Path) -> Result<Vec<(ChunkName, PathBuf)>> {
         let all: Vec<_> = list(folder)?.iter().filter_map(|name| ChunkName::parse(name)).collect();
-        let shown = all.iter().filter(|name| !all.iter().any(|other| name.hidden_by(other)));
+        let steps: Vec<_> = all.iter().filter(|name| matches!(name, ChunkName::Step { .. })).collect();
+        let shown = all.iter().filter(|name| !steps.iter().any(|other| name.hidden_by(other)));
         Ok(shown.map(|&name| (name, folder.join(name.to_string()))).collect())
     }
 
@@ -425,8 +427,8 @@ impl Inner {
         let folder = self.stream_folder(stream);
         if !folder.exists() {
             create_folder(&folder)?;
-            let above = folder.ancestors().skip(1).take_while(|path| path.starts_with(&self.root));
-            above.map(sync_folder).collect::<Result<()>>()?;
+            let mut above = folder.ancestors().skip(1).take_while(|path| path.starts_with(&self.root));
+            above.try_for_each(sync_folder)?;
         }
         Ok(folder)
     }
