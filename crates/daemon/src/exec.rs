@@ -1,0 +1,50 @@
+//! `aegis exec ORDER ANSWER`: what a child process does. It reads the open part of one datapack, computes one answer,
+//! writes one file, and ends. Its memory limit is set by itself, before anything is read.
+
+use std::path::Path;
+
+use model::{ErrorKind, Problem, Result};
+use nix::sys::resource::{Resource, setrlimit};
+use worker::child::Order;
+
+/// # Errors
+/// Whatever keeps it from answering; the caller prints it and ends with a non-zero code.
+pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
+    limit_memory(memory_mib)?;
+    let text = std::fs::read(order).map_err(|error| unreadable(order, &error.to_string()))?;
+    let order: Order =
+        serde_json::from_slice(&text).map_err(|error| unreadable(order, &format!("no order of ours: {error}")))?;
+    let bytes = match order {
+        Order::Detect { pack, profile } => {
+            let profile = serde_json::from_value(profile)
+                .map_err(|error| Problem::internal("exec.profile", "the detector's profile cannot be read").cause(error))?;
+            let frames = datapack::load(&pack)?;
+            serde_json::to_vec(&rca::detector::Detector::new(profile)?.judge(&frames))
+        }
+        Order::Rank { pack, algorithm, seed } => {
+            let frames = datapack::load(&pack)?;
+            serde_json::to_vec(&rca::algorithm(&algorithm)?.rank(&frames, seed)?)
+        }
+    };
+    let bytes = bytes.map_err(|error| Problem::internal("exec.answer", error.to_string()))?;
+    std::fs::write(answer, bytes).map_err(|error| {
+        Problem::new(ErrorKind::Unavailable, "exec.answer_unwritable", "the answer cannot be written")
+            .place(answer.display().to_string())
+            .cause(error)
+    })
+}
+
+/// An allocation beyond the limit ends the process, and only this process.
+fn limit_memory(memory_mib: u64) -> Result<()> {
+    let bytes = memory_mib.saturating_mul(1024 * 1024);
+    setrlimit(Resource::RLIMIT_AS, bytes, bytes).map_err(|error| {
+        Problem::new(ErrorKind::Missing, "exec.no_memory_limit", "this machine does not let a memory limit be set")
+            .cause(error)
+    })
+}
+
+fn unreadable(order: &Path, found: &str) -> Problem {
+    Problem::new(ErrorKind::Invalid, "exec.order_unreadable", "the order cannot be read")
+        .place(order.display().to_string())
+        .found(found.to_owned())
+}

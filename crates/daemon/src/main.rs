@@ -1,0 +1,143 @@
+//! `aegis`: the daemon and what belongs to it. Configuration and wiring; the work is done in the crates below.
+
+mod config;
+mod contracts;
+mod demo;
+mod exec;
+mod folder;
+mod serve;
+mod simulate;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use model::{Problem, Result};
+
+use crate::config::Config;
+
+#[derive(Parser)]
+#[command(name = "aegis", version, about = "A control plane for benchmarking root-cause analysis")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start everything in one process: API, worker, store, telemetry, simulated cluster.
+    Serve(ServeArgs),
+    /// Run one whole benchmark round on this machine and print the scored board.
+    Demo(demo::Args),
+    /// Work with the configuration file.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Work with the simulated cluster directly.
+    #[command(subcommand)]
+    Sim(simulate::Command),
+    /// Write the generated contracts into a folder.
+    #[command(hide = true)]
+    Contracts { folder: PathBuf },
+    /// Be the child process of a detector or an algorithm.
+    #[command(hide = true)]
+    Exec {
+        #[arg(long)]
+        memory_mib: u64,
+        order: PathBuf,
+        answer: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct ServeArgs {
+    /// Configuration file (TOML); flags win over it.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// Data folder.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Address of the HTTP API; port 0 takes a free one.
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// Receive OTLP over gRPC here, for example 127.0.0.1:4317; port 0 takes a free one.
+    #[arg(long)]
+    otlp_grpc: Option<SocketAddr>,
+    /// State store: `sqlite:PATH` or `mysql://…`.
+    #[arg(long)]
+    store: Option<String>,
+    /// Tasks that run at once.
+    #[arg(long)]
+    workers: Option<usize>,
+}
+
+#[derive(Subcommand)]
+enum ConfigCommand {
+    /// Say what a configuration file sets, or what is wrong with it.
+    Check { file: PathBuf },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            print_problem(&problem);
+            ExitCode::from(problem.kind.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Serve(args) => serve::run(&args.resolve()?),
+        Command::Demo(args) => demo(&args),
+        Command::Config(ConfigCommand::Check { file }) => {
+            println!("{:#?}", Config::read(&file)?);
+            Ok(())
+        }
+        Command::Sim(command) => simulate::run(command),
+        Command::Contracts { folder } => contracts::write(&folder),
+        Command::Exec { memory_mib, order, answer } => exec::run(&order, &answer, memory_mib),
+    }
+}
+
+fn demo(args: &demo::Args) -> Result<()> {
+    let data = args.data();
+    let config = Config { data: data.clone(), listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..Config::default() };
+    serve::during(&config, |connection| demo::round(args, connection, &data))
+}
+
+impl ServeArgs {
+    fn resolve(self) -> Result<Config> {
+        let mut config = self.config.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
+        if let Some(data) = self.data {
+            config.data = data;
+        }
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(workers) = self.workers {
+            config.workers = workers;
+        }
+        config.otlp_grpc = self.otlp_grpc.or(config.otlp_grpc);
+        config.store = self.store.or(config.store);
+        Ok(config)
+    }
+}
+
+fn print_problem(problem: &Problem) {
+    eprintln!("error: {} [{}]", problem.message, problem.code);
+    for (label, text) in
+        [("place", &problem.place), ("found", &problem.found), ("expected", &problem.expected), ("fix", &problem.fix)]
+    {
+        if let Some(text) = text {
+            eprintln!("  {label:<9} {text}");
+        }
+    }
+    let mut cause = std::error::Error::source(problem);
+    while let Some(error) = cause {
+        eprintln!("  {:<9} {error}", "because");
+        cause = error.source();
+    }
+}

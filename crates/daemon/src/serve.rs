@@ -1,0 +1,251 @@
+//! `aegis serve`: everything in one process. Takes the data folder, opens the parts, starts API, worker and receiver,
+//! tells other programs where it is, and stops cleanly.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::local::{FORMAT, ServerFile};
+use client::Connection;
+use model::{ErrorKind, Problem, Result};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::{self, Config};
+use crate::folder::DataFolder;
+
+/// A daemon that is up. Dropping it does not stop it; [`Running::stop`] does.
+struct Running {
+    folder: DataFolder,
+    file: ServerFile,
+    announced: Vec<PathBuf>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<(&'static str, JoinHandle<Result<()>>)>,
+}
+
+/// Serves until SIGINT or SIGTERM.
+///
+/// # Errors
+/// When a part cannot be opened or stops answering.
+pub fn run(config: &Config) -> Result<()> {
+    log();
+    runtime()?.block_on(async {
+        let mut running = start(config).await?;
+        println!("listening on {}", running.file.address);
+        println!("token file   {}", running.file.token_file.display());
+        if let Some(otlp) = &running.file.otlp_grpc {
+            println!("OTLP (gRPC)  {otlp}");
+        }
+        let ended = tokio::select! {
+            stopped = signalled() => stopped,
+            ended = running.first_end() => ended,
+        };
+        running.stop().await?;
+        ended
+    })
+}
+
+/// Serves while `action` talks to the daemon, then stops.
+///
+/// # Errors
+/// Those of the action, and those of [`run`].
+pub fn during(config: &Config, action: impl FnOnce(Connection) -> Result<()>) -> Result<()> {
+    let runtime = runtime()?;
+    let running = runtime.block_on(start(config))?;
+    let token = std::fs::read_to_string(&running.file.token_file).map_err(|error| unwritable(&running.file.token_file, error))?;
+    let connection = Connection {
+        server: running.file.address.clone(),
+        token: Some(token.trim().to_owned()),
+        timeout: Duration::from_secs(60),
+        ca_pem: None,
+        insecure: false,
+    };
+    let done = action(connection);
+    runtime.block_on(running.stop())?;
+    done
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::internal("daemon.runtime", error.to_string()))
+}
+
+/// Logs go to standard error; `AEGIS_LOG` filters them as the `tracing` crates do.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,worker=info,server=info,daemon=info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+async fn start(config: &Config) -> Result<Running> {
+    let folder = DataFolder::take(&config.data)?;
+    let listener = bind(config.listen).await?;
+    let address = listener.local_addr().map_err(|error| Problem::internal("listen.no_address", error.to_string()))?;
+    let incarnation = uuid::Uuid::new_v4().to_string();
+
+    let url = config.store.clone().unwrap_or_else(|| format!("sqlite:{}", folder.path().join("aegis.db").display()));
+    let store = store::Store::connect(&url).await?;
+    store.migrate().await?;
+    // Only one process can hold the data folder, so whoever worked here before is gone.
+    store.claim_predecessors(&incarnation).await?;
+
+    let catalog = Arc::new(match &config.systems {
+        Some(systems) => system::Catalog::with_folder(systems)?,
+        None => system::Catalog::builtin()?,
+    });
+    let signals = telemetry::SignalStore::open(folder.inner("telemetry")?)?;
+    let cluster: Arc<dyn cluster::Cluster> =
+        Arc::new(sim::SimCluster::open(folder.inner("sim")?, Arc::clone(&catalog), signals.clone())?);
+    let packs = folder.inner("packs")?;
+
+    let app = server::App::new(server::Parts {
+        store: store.clone(),
+        catalog: Arc::clone(&catalog),
+        cluster: Arc::clone(&cluster),
+        signals: signals.clone(),
+        packs: packs.clone(),
+        limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
+        data: folder.path().to_owned(),
+    })
+    .await?;
+    let token_file = app.admin_token_file().to_owned();
+
+    let parts = worker::Parts {
+        store,
+        cluster,
+        signals: signals.clone(),
+        catalog,
+        packs,
+        scratch: folder.inner("scratch")?,
+        program: std::env::current_exe().map_err(|error| Problem::internal("daemon.own_program", error.to_string()))?,
+        incarnation,
+        capacity: config.workers,
+    };
+
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = Vec::new();
+    let otlp_grpc = match config.otlp_grpc {
+        Some(wanted) => {
+            let shutdown = until(stopped.clone());
+            let (address, receiver) = telemetry::serve_grpc(wanted, signals.ingest()?, shutdown).await?;
+            tasks.push(("OTLP receiver", receiver));
+            Some(address.to_string())
+        }
+        None => None,
+    };
+    tasks.push(("API", tokio::spawn(server::serve(listener, app, until(stopped.clone())))));
+    tasks.push(("worker", tokio::spawn(worker::run(parts, stopped))));
+
+    let file = ServerFile {
+        format: FORMAT,
+        address: format!("http://{address}"),
+        pid: i32::try_from(std::process::id()).expect("a process id fits in 31 bits"),
+        token_file,
+        otlp_grpc,
+        data: folder.path().to_owned(),
+    };
+    let announced = announce(&folder, &file)?;
+    Ok(Running { folder, file, announced, stop, tasks })
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // The sender lives as long as the daemon; its end is a stop as well.
+    let _ended = stopped.wait_for(|stop| *stop).await;
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let (code, message) = match error.kind() {
+            std::io::ErrorKind::AddrInUse => ("listen.port_taken", "another program listens on this address"),
+            _ => ("listen.failed", "this address cannot be listened on"),
+        };
+        Problem::new(ErrorKind::Conflict, code, message)
+            .place(address.to_string())
+            .found(error.to_string())
+            .expected("a free port")
+            .fix("choose another one with `--listen`, or port 0 for any free one")
+    })
+}
+
+/// Writes `server.json` into the data folder and into this user's state folder, readable by this user only.
+fn announce(folder: &DataFolder, file: &ServerFile) -> Result<Vec<PathBuf>> {
+    let text = serde_json::to_vec_pretty(file).map_err(|error| Problem::internal("server_file", error.to_string()))?;
+    let state = config::state_home().join("aegis");
+    let mut written = Vec::new();
+    for place in [folder.path().to_owned(), state] {
+        std::fs::create_dir_all(&place).map_err(|error| unwritable(&place, error))?;
+        let path = place.join("server.json");
+        write_private(&path, &text)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Replaces the file in one step, so that a reader never sees half of it.
+fn write_private(path: &Path, text: &[u8]) -> Result<()> {
+    use std::io::Write;
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&temporary)
+        .map_err(|error| unwritable(&temporary, error))?;
+    file.write_all(text).map_err(|error| unwritable(&temporary, error))?;
+    std::fs::rename(&temporary, path).map_err(|error| unwritable(path, error))
+}
+
+fn unwritable(path: &Path, error: std::io::Error) -> Problem {
+    Problem::new(ErrorKind::Unavailable, "data.unusable", "a file of the daemon cannot be used")
+        .place(path.display().to_string())
+        .found(error.to_string())
+        .cause(error)
+}
+
+async fn signalled() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|error| Problem::internal("daemon.signal", error.to_string()));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Waits until a part ends by itself, which none of them should.
+    async fn first_end(&mut self) -> Result<()> {
+        loop {
+            if let Some(index) = self.tasks.iter().position(|(_, task)| task.is_finished()) {
+                let (name, task) = self.tasks.remove(index);
+                let ended = task.await.map_err(|error| Problem::internal("daemon.part_panicked", error.to_string()))?;
+                ended?;
+                return Err(Problem::internal("daemon.part_ended", format!("the {name} ended by itself")));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Lets running steps end, then removes the announcements that are still this process's own.
+    async fn stop(self) -> Result<()> {
+        self.stop.send_replace(true);
+        for (name, task) in self.tasks {
+            task.await.map_err(|error| Problem::internal("daemon.part_panicked", format!("{name}: {error}")))??;
+        }
+        let own = serde_json::to_vec_pretty(&self.file).map_err(|error| Problem::internal("server_file", error.to_string()))?;
+        for path in &self.announced {
+            if std::fs::read(path).is_ok_and(|text| text == own) {
+                std::fs::remove_file(path).map_err(|error| unwritable(path, error))?;
+            }
+        }
+        tracing::info!(data = %self.folder.path().display(), "stopped");
+        Ok(())
+    }
+}

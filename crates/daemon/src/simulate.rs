@@ -1,0 +1,88 @@
+//! `aegis sim …`: the simulated cluster by itself, without a server.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::{DataTime, Problem, Result, SystemCode};
+use serde_json::json;
+use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
+use telemetry::{SignalStore, StepWriter, Stream};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Simulate a system without a fault into a store on disk, and print how fast that was as JSON.
+    Bench {
+        /// Short code of the system.
+        system: String,
+        /// Journeys per second.
+        #[arg(long, default_value_t = 50.0)]
+        load: f64,
+        /// Simulated seconds.
+        #[arg(long, default_value_t = 240)]
+        seconds: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Folder of the telemetry store; made if it is not there.
+        #[arg(long)]
+        data: PathBuf,
+    },
+}
+
+pub fn run(command: Command) -> Result<()> {
+    let Command::Bench { system, load, seconds, seed, data } = command;
+    let figures = bench(&system, load, Duration::from_secs(seconds), seed, &data)?;
+    println!("{figures}");
+    Ok(())
+}
+
+/// Everything that a run's simulation does: events, OTLP requests, validation, sorting, compression, files on disk.
+fn bench(system: &str, load: f64, duration: Duration, seed: u64, data: &Path) -> Result<serde_json::Value> {
+    let code = SystemCode::parse(system)?;
+    let system = system::Catalog::builtin()?.get(&code)?;
+    let store = SignalStore::open(data)?;
+    let origin = DataTime::from_seconds(1_767_603_600);
+    let stream = Stream { namespace: format!("{code}0"), run: None };
+    let started = std::time::Instant::now();
+    let mut step = Step(store.step(&stream, origin, origin + duration)?);
+    let stats = sim::bench::run(&system, load, duration, origin, seed, &mut step)?;
+    let written = step.0.commit()?;
+    let wall = started.elapsed().as_secs_f64();
+    let per_second = |count: u64| (count as f64 / wall).round();
+    Ok(json!({
+        "times_real_time": duration.as_secs_f64() / wall,
+        "wall_s": wall,
+        "journeys": stats.journeys,
+        "spans_per_journey": stats.spans as f64 / stats.journeys as f64,
+        "spans_per_s": per_second(stats.spans),
+        "logs_per_s": per_second(stats.logs),
+        "points_per_s": per_second(stats.points),
+        "rows_on_disk": written.rows,
+        "bytes_on_disk": written.bytes,
+    }))
+}
+
+/// The store's step as the simulator's sink.
+struct Step(StepWriter);
+
+impl sim::Sink for Step {
+    fn traces(&mut self, request: &ExportTraceServiceRequest) -> Result<(), Problem> {
+        self.0.traces(request).and_then(whole)
+    }
+
+    fn metrics(&mut self, request: &ExportMetricsServiceRequest) -> Result<(), Problem> {
+        self.0.metrics(request).and_then(whole)
+    }
+
+    fn logs(&mut self, request: &ExportLogsServiceRequest) -> Result<(), Problem> {
+        self.0.logs(request).and_then(whole)
+    }
+}
+
+/// The simulator's own records must all be good.
+fn whole(accepted: telemetry::Accepted) -> Result<(), Problem> {
+    if accepted.refused.is_empty() {
+        return Ok(());
+    }
+    Err(Problem::internal("sim.record_refused", "the store refused records of the simulator")
+        .found(format!("{:?}", accepted.refused)))
+}
