@@ -1,0 +1,108 @@
+//! What goes into a board: the packs with their truth, and what the algorithms answered.
+
+use model::Answer;
+use serde::{Deserialize, Serialize};
+
+/// Where a pack comes from. Results of the two are never merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Environment {
+    Simulated,
+    Cluster,
+}
+
+impl Environment {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+/// One submitted injection and the pack that came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The pack's name, which the injection has from its submission on.
+    pub pack: String,
+    pub system: String,
+    /// Fault family.
+    pub family: String,
+    /// Id of the injected point.
+    pub point: String,
+    pub environment: Environment,
+    /// The simulator's seed; `None` where there is none, and each pack is a sample of its own.
+    pub seed: Option<u64>,
+    /// The run came to its end and left a pack.
+    pub completed: bool,
+    /// The target felt the fault.
+    pub exposed: bool,
+    /// The pack passed validation.
+    pub valid: bool,
+    /// The detector said `anomaly`.
+    pub detected: bool,
+    /// Services in role root. Empty for a no-fault control.
+    pub truth_roots: Vec<String>,
+    /// Every service of the public label. Empty for a no-fault control.
+    pub truth_public: Vec<String>,
+    /// Number of services that could have been named.
+    pub candidates: usize,
+}
+
+impl Case {
+    /// A run without a fault: it measures false alarms and is no part of a ranking.
+    pub fn is_control(&self) -> bool {
+        self.truth_roots.is_empty() && self.truth_public.is_empty()
+    }
+
+    pub(crate) fn truth(&self, rule: Rule) -> &[String] {
+        match rule {
+            Rule::Root => &self.truth_roots,
+            Rule::Public => &self.truth_public,
+        }
+    }
+}
+
+/// One run of one algorithm on one pack.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub algorithm: String,
+    pub pack: String,
+    /// `None`: it failed, crashed or ran out of time or memory, which counts as a miss.
+    pub answers: Option<Vec<Answer>>,
+    /// Why there are no answers.
+    pub reason: Option<String>,
+    /// Wall time of the run.
+    pub seconds: f64,
+}
+
+/// What a hit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// A service in role root: the acting side.
+    #[default]
+    Root,
+    /// Any service of the public label.
+    Public,
+}
+
+/// The settings of a board. None of them changes what a miss is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    pub rule: Rule,
+    /// Seed of the resampling and of the permutations.
+    pub seed: u64,
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Random sign flips of a paired test that is too large to enumerate.
+    pub permutations: usize,
+    /// Algorithms that were devised in this project.
+    pub in_house: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { rule: Rule::Root, seed: 1, resamples: 2000, permutations: 10_000, in_house: Vec::new() }
+    }
+}
