@@ -1,7 +1,7 @@
 //! The detector: were users harmed? One decision, used for the label and for the pipeline alike.
 //!
 //! The entrance is chosen once, from the normal window. Each endpoint of it is compared between the windows by the
-//! rules of [`rules`]: latency (mean, p90, p95, p99), success rate, presence. Any issue is an anomaly, because each rule
+//! rules of the module `rules`: latency (mean, p90, p95, p99), success rate, presence. Any issue is an anomaly, because each rule
 //! has a sample minimum of its own. No issue is `no_anomaly` only when the windows are long enough and the judged
 //! endpoints carry most of the traffic; otherwise the data is insufficient.
 

@@ -91,8 +91,11 @@ fn estimate(metric: Metric, value: f64, packs: usize, clusters: usize, mut draws
     if packs < ENOUGH || at_an_end {
         return Estimate::exact(value, packs);
     }
-    if clusters < 2 || draws.is_empty() {
+    if clusters < 2 {
         return Estimate::without(value, "one cluster");
+    }
+    if draws.is_empty() {
+        return Estimate::without(value, "no resamples");
     }
     draws.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - CONFIDENCE) / 2.0;
