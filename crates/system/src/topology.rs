@@ -144,7 +144,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// `METHOD /route`, as calls and steps name it.
+    /// `METHOD /route`, as calls, steps and the server's span name it.
     pub fn operation(&self) -> String {
         format!("{} {}", self.method, self.route)
     }
@@ -168,6 +168,11 @@ impl Statement {
     /// `verb table`, as calls and steps name it.
     pub fn operation(&self) -> String {
         format!("{} {}", self.verb, self.table)
+    }
+
+    /// Name of the client's span, by the semantic conventions for databases: `SELECT ts.orders`.
+    pub fn span_name(&self) -> String {
+        format!("{} {}.{}", self.verb.to_uppercase(), self.database, self.table)
     }
 }
 

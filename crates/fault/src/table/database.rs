@@ -1,0 +1,69 @@
+//! Faults on the statements that a Java client sends to MySQL, made inside the client's driver.
+
+use super::jvm;
+use crate::capability::{
+    Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
+    WitnessRule, WitnessUnit,
+};
+use crate::{Param, Unit};
+
+const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'static [Field]) -> Capability {
+    Capability {
+        id,
+        name,
+        chaos_type,
+        family: Family::Database,
+        summary: "",
+        target: TargetKind::Table,
+        params: &[],
+        requires: &[Requirement::Jvm, Requirement::SendsStatements, Requirement::AgentAttach],
+        length: Length::Window,
+        object: ChaosObject { kind: "JVMChaos", action: Some("mysql"), mode: Mode::All, fields },
+        acts_on: Mechanism::Statement,
+        simulated: false,
+        // The client acts; the database is healthy.
+        truth: TruthRule { peer: true, metric: None, function: false, span: true },
+        witness: WitnessRule {
+            unit: WitnessUnit::Statements,
+            min_share: 0.5,
+            min_count: 10,
+            why: "every matching statement is touched, so less than half means that the driver was not matched; \
+                  from ten statements on a share and a 90th percentile say anything",
+        },
+        check: None,
+    }
+}
+
+const VERSION: Param = Param::choice("connector_version", &["5", "8", "9"], "major version of the client's driver")
+    .or_text("9")
+    .public("mysql_connector");
+
+const CONNECTOR: Field = Field { path: "mysqlConnectorVersion", form: Form::Value("connector_version") };
+
+pub(super) const ROWS: &[Capability] = &[
+    Capability {
+        summary: "Matching statements take longer.",
+        params: &[
+            Param::integer("delay_ms", Unit::Milliseconds, 1, 60_000, "time added to each statement")
+                .public("latency_ms"),
+            VERSION,
+        ],
+        truth: TruthRule { peer: true, metric: Some("sql_latency"), function: false, span: true },
+        ..row(
+            29,
+            "jvm_mysql_latency",
+            "JVMMySQLLatency",
+            &[jvm::PORT, CONNECTOR, Field { path: "latency", form: Form::Value("delay_ms") }],
+        )
+    },
+    Capability {
+        summary: "Matching statements fail in the driver.",
+        params: &[Param::text("message", 256, "text of the exception").or_text("Communications link failure"), VERSION],
+        ..row(
+            30,
+            "jvm_mysql_exception",
+            "JVMMySQLException",
+            &[jvm::PORT, CONNECTOR, Field { path: "exception", form: Form::Value("message") }],
+        )
+    },
+];
