@@ -1,0 +1,135 @@
+//! Span records become OTLP spans.
+
+use telemetry::otlp::ExportTraceServiceRequest;
+use telemetry::otlp::common::{InstrumentationScope, KeyValue};
+use telemetry::otlp::trace::span::SpanKind;
+use telemetry::otlp::trace::status::StatusCode;
+use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
+
+use super::attribute::{int, text};
+use super::{Part, Recorder, SpanRecord, resource};
+use crate::plan::CallKind;
+use crate::pod::Pod;
+use crate::request::Failure;
+
+impl Recorder {
+    /// All spans that wait, pod by pod.
+    pub(super) fn take_spans(&mut self, pods: &[Pod]) -> Option<ExportTraceServiceRequest> {
+        let mut resource_spans = Vec::new();
+        for pod in pods {
+            let records = std::mem::take(&mut self.buffers[pod.slot as usize].spans);
+            if records.is_empty() {
+                continue;
+            }
+            self.counts.spans += records.len() as u64;
+            let spans = records.iter().map(|record| self.span(pod, pods, record)).collect();
+            let service = &self.plan.services[pod.service as usize];
+            let scope = InstrumentationScope {
+                name: scope_name(service.language).to_owned(),
+                version: resource::sdk(service.language).1.to_owned(),
+                ..InstrumentationScope::default()
+            };
+            resource_spans.push(ResourceSpans {
+                resource: Some(resource::of_process(&self.namespace, service, pod)),
+                scope_spans: vec![ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() }],
+                ..ResourceSpans::default()
+            });
+            // The buffer keeps its room for the next round.
+            let mut records = records;
+            records.clear();
+            self.buffers[pod.slot as usize].spans = records;
+        }
+        (!resource_spans.is_empty()).then_some(ExportTraceServiceRequest { resource_spans })
+    }
+
+    fn span(&self, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Span {
+        let text = &self.texts[record.call as usize];
+        let kind = self.plan.calls[record.call as usize].kind;
+        let (name, constant) = match (record.part, &text.inner) {
+            (Part::Inner, Some((name, attributes))) => (name, attributes),
+            (Part::Server, _) => (&text.server_name, &text.server),
+            _ => (&text.client_name, &text.client),
+        };
+        let mut attributes: Vec<KeyValue> = Vec::with_capacity(constant.len() + 4);
+        attributes.extend_from_slice(constant);
+        if kind == CallKind::Http && record.part != Part::Inner {
+            self.http(record, pods, &mut attributes);
+        }
+        let failed = fails(record, kind);
+        if failed && let Some(error) = self.error_type(record) {
+            attributes.push(self::text("error.type", error));
+        }
+        Span {
+            trace_id: self.trace_id(record.trace),
+            span_id: record.id.to_be_bytes().to_vec(),
+            parent_span_id: if record.parent == 0 { Vec::new() } else { record.parent.to_be_bytes().to_vec() },
+            flags: 0x101,
+            name: name.clone(),
+            kind: span_kind(record.part, kind) as i32,
+            start_time_unix_nano: self.stamp(pod, record.start),
+            end_time_unix_nano: self.stamp(pod, record.end),
+            attributes,
+            status: failed.then(|| Status { code: StatusCode::Error as i32, message: self.status_message(record) }),
+            ..Span::default()
+        }
+    }
+
+    fn http(&self, record: &SpanRecord, pods: &[Pod], attributes: &mut Vec<KeyValue>) {
+        let call = &self.texts[record.call as usize];
+        let path = call.path.fill(record.trace);
+        if record.part == Part::Server {
+            attributes.push(text("url.path", path));
+            if let Some(peer) = pods.get(record.peer as usize) {
+                attributes.push(text("network.peer.address", peer.ip.as_str()));
+            }
+        } else {
+            attributes.push(text("url.full", format!("{}{path}", call.base)));
+        }
+        if record.status > 0 {
+            attributes.push(int("http.response.status_code", i64::from(record.status)));
+        }
+    }
+
+    fn error_type(&self, record: &SpanRecord) -> Option<String> {
+        if record.status >= 400 && record.part != Part::Inner {
+            return Some(record.status.to_string());
+        }
+        self.exception(record.failure, record.cause).map(|(class, _)| class)
+    }
+
+    /// The Java agent leaves the message empty for statuses and gives none for exceptions of clients.
+    fn status_message(&self, record: &SpanRecord) -> String {
+        match record.failure {
+            Failure::None | Failure::Upstream | Failure::Own | Failure::Thrown(_) => String::new(),
+            failure => self.exception(failure, record.cause).map_or(String::new(), |(_, message)| message),
+        }
+    }
+}
+
+/// OpenTelemetry's rules: a client fails from 400 on, a server from 500 on, and both when there was no answer.
+fn fails(record: &SpanRecord, kind: CallKind) -> bool {
+    match (kind, record.part) {
+        (CallKind::Http, Part::Client) => record.status >= 400 || record.status == 0,
+        (CallKind::Http, Part::Server) => record.status >= 500,
+        _ => record.failure != Failure::None,
+    }
+}
+
+const fn span_kind(part: Part, kind: CallKind) -> SpanKind {
+    match (part, kind) {
+        (Part::Inner, _) => SpanKind::Internal,
+        (Part::Client, CallKind::Publish) => SpanKind::Producer,
+        (Part::Server, CallKind::Process) => SpanKind::Consumer,
+        (Part::Client, _) => SpanKind::Client,
+        (Part::Server, _) => SpanKind::Server,
+    }
+}
+
+const fn scope_name(language: system::Language) -> &'static str {
+    match language {
+        system::Language::Java | system::Language::Kotlin => "io.opentelemetry.tomcat-10.0",
+        system::Language::Caddy => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+        system::Language::Go => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+        _ => "opentelemetry",
+    }
+}

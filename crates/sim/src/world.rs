@@ -1,0 +1,386 @@
+//! One simulated system in one slot: all its state, and the loop that moves it through virtual time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use cluster::Environment;
+use model::{DataTime, Problem};
+use system::Kind;
+
+use crate::effect::Effects;
+use crate::emit::{Counts, Exporter, Recorder, Sink};
+use crate::engine::{Events, SECOND, Time};
+use crate::entrance::Entrance;
+use crate::gate::Gate;
+use crate::link::Link;
+use crate::load::Load;
+use crate::noise::Noise;
+use crate::plan::Plan;
+use crate::pod::{NODES, Pod, Step};
+use crate::request::{Frames, Ref, Session};
+use crate::rng::{Stream, join, name_key};
+use crate::witness::Meters;
+
+/// Exporters report every 15 s.
+const REPORT_EVERY: Time = 15 * SECOND;
+/// Processes export their spans every 5 s.
+const EXPORT_EVERY: Time = 5 * SECOND;
+
+/// What happens at one instant.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// The next user arrives.
+    Arrival,
+    /// A user who is here asks for the next thing.
+    Request(Session),
+    Connect {
+        at: Ref,
+        attempt: u32,
+    },
+    Send {
+        at: Ref,
+        attempt: u32,
+    },
+    Arrive(Ref),
+    Returned(Ref),
+    /// Own work may go on the processor.
+    Work(Ref),
+    /// Something changes on a processor.
+    Cpu {
+        slot: u16,
+        mark: u32,
+    },
+    Impatient(Ref),
+    PoolWait(Ref),
+    Life {
+        slot: u16,
+        mark: u32,
+        step: Step,
+    },
+    /// A periodic job inside a container starts or ends.
+    Periodic {
+        slot: u16,
+        start: bool,
+    },
+    Report {
+        slot: u16,
+        exporter: Exporter,
+        number: u32,
+    },
+    /// The late part of a report: when it really happens.
+    Scrape {
+        slot: u16,
+        exporter: Exporter,
+        number: u32,
+    },
+    Export,
+    /// A gradual effect takes its next step.
+    Ramp {
+        number: u32,
+    },
+}
+
+/// Draws by purpose.
+#[derive(Debug, Clone, Copy)]
+pub struct Streams {
+    pub requests: Stream,
+    pub spans: Stream,
+    pub work: Stream,
+    pub travel: Stream,
+    pub collections: Stream,
+    pub thinking: Stream,
+    pub names: Stream,
+    pub lives: Stream,
+}
+
+impl Streams {
+    fn new(seed: u64) -> Self {
+        let of = |purpose| Stream::new(seed, purpose);
+        Self {
+            requests: of("request"),
+            spans: of("span"),
+            work: of("work"),
+            travel: of("travel"),
+            collections: of("collection"),
+            thinking: of("thinking"),
+            names: of("name"),
+            lives: of("life"),
+        }
+    }
+}
+
+pub struct World {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) environment: Environment,
+    pub(crate) namespace: String,
+    pub(crate) events: Events<Event>,
+    pub(crate) frames: Frames,
+    pub(crate) pods: Vec<Pod>,
+    /// Pods of each service.
+    pub(crate) places: Vec<Range<u16>>,
+    pub(crate) links: Vec<Link>,
+    /// By operation.
+    pub(crate) gates: Vec<Gate>,
+    /// Messages that wait at the broker, by consuming service.
+    pub(crate) undelivered: Vec<VecDeque<Ref>>,
+    pub(crate) meters: Meters,
+    pub(crate) load: Load,
+    pub(crate) noise: Noise,
+    /// Rate of errors of its own, by service.
+    pub(crate) error_rates: Vec<f64>,
+    pub(crate) streams: Streams,
+    pub(crate) recorder: Recorder,
+    pub(crate) entrance: Entrance,
+    pub(crate) effects: Effects,
+    /// CPU time at the last kubelet round, by slot: time and seconds.
+    cpu_seen: Vec<[(Time, f64); 3]>,
+    finished: Vec<Ref>,
+}
+
+impl World {
+    pub fn new(plan: Arc<Plan>, namespace: &str, environment: Environment) -> Self {
+        let seed = environment.seed;
+        let streams = Streams::new(seed);
+        let noise = Noise::new(seed, environment.noise);
+        let (mut pods, mut places) = (Vec::new(), Vec::new());
+        for (service, description) in plan.services.iter().enumerate() {
+            let first = pods.len() as u16;
+            for ordinal in 0..description.replicas {
+                let slot = pods.len() as u16;
+                let mut pod = Pod::new(service as u16, ordinal, slot, description, plan.links.len(), streams.names);
+                pod.slowness = noise.slowness(pod.place());
+                pod.drift = noise.memory_drift(pod.place());
+                pods.push(pod);
+            }
+            places.push(first..pods.len() as u16);
+        }
+        let clock_errors = (0..NODES).map(|node| noise.clock_error(u64::from(node))).collect();
+        let origin = environment.origin.0;
+        let recorder =
+            Recorder::new(plan.clone(), namespace.to_owned(), origin, streams.spans, pods.len(), clock_errors);
+        let mut world = Self {
+            namespace: namespace.to_owned(),
+            events: Events::default(),
+            frames: Frames::default(),
+            cpu_seen: vec![[(0, 0.0); 3]; pods.len()],
+            pods,
+            places,
+            links: plan.links.iter().map(|_| Link::default()).collect(),
+            gates: plan.operations.iter().map(|_| Gate::default()).collect(),
+            undelivered: plan.services.iter().map(|_| VecDeque::new()).collect(),
+            meters: Meters::default(),
+            load: Load::new(seed, environment.load, environment.noise, &plan.journeys),
+            error_rates: plan.services.iter().map(|service| noise.error_rate(name_key(&service.name))).collect(),
+            noise,
+            streams,
+            recorder,
+            entrance: Entrance::default(),
+            effects: Effects::default(),
+            finished: Vec::new(),
+            environment,
+            plan,
+        };
+        world.open();
+        world
+    }
+
+    /// Plans what happens by itself.
+    fn open(&mut self) {
+        if self.environment.load > 0.0 {
+            let first = self.load.pause(0);
+            self.events.plan(first, Event::Arrival);
+        }
+        self.events.plan(EXPORT_EVERY, Event::Export);
+        for slot in 0..self.pods.len() as u16 {
+            let place = self.pods[slot as usize].place();
+            for (kind, exporter) in Exporter::ALL.into_iter().enumerate() {
+                let mut draw = self.streams.lives.at(join(place, 100 + kind as u64));
+                let first = (draw.unit() * REPORT_EVERY as f64) as Time;
+                self.events.plan(first, Event::Report { slot, exporter, number: 0 });
+            }
+            if let Some(periodic) = self.periodic(slot) {
+                self.events.plan(periodic.first, Event::Periodic { slot, start: true });
+            }
+        }
+    }
+
+    pub fn now(&self) -> Time {
+        self.events.now()
+    }
+
+    /// The data time of an instant of this run.
+    pub fn data_time(&self, at: Time) -> DataTime {
+        DataTime(self.environment.origin.0 + at)
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.recorder.counts
+    }
+
+    pub fn journeys(&self) -> u64 {
+        self.load.started()
+    }
+
+    pub fn events_planned(&self) -> u64 {
+        self.events.planned()
+    }
+
+    /// Lets time pass to `until`, exclusive, and hands over what is complete by then.
+    ///
+    /// # Errors
+    /// Those of the sink; the world is then not to be used any more.
+    pub fn run(&mut self, until: Time, sink: &mut dyn Sink) -> Result<(), Problem> {
+        while let Some(event) = self.events.next_before(until) {
+            match event {
+                Event::Export => {
+                    self.recorder.flush(&self.pods, sink)?;
+                    self.events.plan(self.events.now() + EXPORT_EVERY, Event::Export);
+                }
+                other => self.handle(other),
+            }
+        }
+        self.recorder.flush(&self.pods, sink)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrival => self.arrival(),
+            Event::Request(session) => self.request(session),
+            Event::Connect { at, attempt } => self.connect(at, attempt),
+            Event::Send { at, attempt } => self.send(at, attempt),
+            Event::Arrive(at) => self.arrive(at),
+            Event::Returned(at) => self.returned(at),
+            Event::Work(at) => self.work(at),
+            Event::Cpu { slot, mark } => self.processor(slot, mark),
+            Event::Impatient(at) => self.impatient(at),
+            Event::PoolWait(at) => self.pool_wait_over(at),
+            Event::Life { slot, mark, step } => self.live(slot, mark, step),
+            Event::Periodic { slot, start } => self.periodic_job(slot, start),
+            Event::Report { slot, exporter, number } => self.report(slot, exporter, number),
+            Event::Scrape { slot, exporter, number } => self.scrape(slot, exporter, number),
+            Event::Ramp { number } => self.ramp(number),
+            Event::Export => unreachable!("the loop takes exports itself"),
+        }
+    }
+
+    fn arrival(&mut self) {
+        let now = self.events.now();
+        let (number, journey) = self.load.choose();
+        let next = self.load.pause(now);
+        self.events.plan(now + next, Event::Arrival);
+        self.request(Session { journey: journey as u16, request: 0, number });
+    }
+
+    /// The pod that the load comes from.
+    pub(crate) fn generator(&self) -> Option<u16> {
+        let service = self.plan.services.iter().position(|service| service.kind == Kind::Loadgen)?;
+        Some(self.places[service].start)
+    }
+
+    /// Plans the next look at a processor; an earlier plan is void.
+    pub(crate) fn watch(&mut self, slot: u16) {
+        let pod = &mut self.pods[slot as usize];
+        pod.cpu_mark = pod.cpu_mark.wrapping_add(1);
+        if let Some(at) = pod.cpu.next_change() {
+            self.events.plan(at, Event::Cpu { slot, mark: pod.cpu_mark });
+        }
+    }
+
+    fn processor(&mut self, slot: u16, mark: u32) {
+        let now = self.events.now();
+        let pod = &mut self.pods[slot as usize];
+        if pod.cpu_mark != mark {
+            return;
+        }
+        let mut finished = std::mem::take(&mut self.finished);
+        while let Some(at) = pod.cpu.finished(now) {
+            finished.push(at);
+        }
+        self.watch(slot);
+        for at in finished.drain(..) {
+            self.worked(at);
+        }
+        self.finished = finished;
+    }
+
+    fn periodic(&self, slot: u16) -> Option<crate::noise::Periodic> {
+        let service = &self.plan.services[self.pods[slot as usize].service as usize];
+        if service.kind == Kind::Loadgen { None } else { self.noise.periodic(name_key(&service.name)) }
+    }
+
+    fn periodic_job(&mut self, slot: u16, start: bool) {
+        let Some(periodic) = self.periodic(slot) else { return };
+        let now = self.events.now();
+        let pod = &mut self.pods[slot as usize];
+        pod.job = if start && pod.runs() { periodic.cores } else { 0.0 };
+        self.demand(slot);
+        let next = if start { now + periodic.lasts } else { now + periodic.every - periodic.lasts };
+        self.events.plan(next, Event::Periodic { slot, start: !start });
+    }
+
+    /// Sets what other threads than workers demand of a processor.
+    pub(crate) fn demand(&mut self, slot: u16) {
+        let now = self.events.now();
+        let pod = &mut self.pods[slot as usize];
+        let demand = if pod.runs() { pod.profile.cpu_idle + pod.job + pod.stress } else { 0.0 };
+        pod.cpu.set_background(now, demand);
+        self.watch(slot);
+    }
+
+    fn report(&mut self, slot: u16, exporter: Exporter, number: u32) {
+        let now = self.events.now();
+        self.events.plan(now + REPORT_EVERY, Event::Report { slot, exporter, number: number + 1 });
+        let key = self.pods[slot as usize].place() << 2 | exporter as u64;
+        if let Some(late) = self.noise.scrape(key, u64::from(number)) {
+            self.events.plan(now + late, Event::Scrape { slot, exporter, number });
+        }
+    }
+
+    fn scrape(&mut self, slot: u16, exporter: Exporter, number: u32) {
+        let now = self.events.now();
+        let place = self.pods[slot as usize].place() << 2 | exporter as u64;
+        let cpu_time = self.pods[slot as usize].cpu.spent(now) / SECOND as f64;
+        let seen = &mut self.cpu_seen[slot as usize][exporter as usize];
+        let passed = ((now - seen.0) as f64 / SECOND as f64).max(1e-3);
+        let cpu_usage = ((cpu_time - seen.1) / passed).max(0.0);
+        *seen = (now, cpu_time);
+        let queues = if exporter == Exporter::Process { self.queues(slot) } else { Vec::new() };
+        let sessions = if exporter == Exporter::Process { self.sessions(slot) } else { 0 };
+        let draw = self.noise.reading(place, u64::from(number));
+        let pod = &self.pods[slot as usize];
+        self.recorder.report(exporter, crate::emit::Reading { pod, now, cpu_time, cpu_usage, queues, sessions, draw });
+    }
+
+    /// Name, waiting and unacknowledged messages of the queues of a broker.
+    fn queues(&self, slot: u16) -> Vec<(String, u64, u64)> {
+        let broker = self.pods[slot as usize].service;
+        let mut queues: Vec<(String, u64, u64)> = Vec::new();
+        for call in &self.plan.calls {
+            let (Some(delivers), true) = (call.delivers, call.to == broker) else { continue };
+            let delivered = &self.plan.calls[delivers as usize];
+            let name = &self.plan.operations[delivered.operation as usize].route;
+            if queues.iter().any(|(known, ..)| known == name) {
+                continue;
+            }
+            let consumers = self.places[delivered.to as usize].clone();
+            let (waiting, working) = consumers.fold((0, 0), |(waiting, working), slot| {
+                let workers = &self.pods[slot as usize].workers;
+                (waiting + u64::from(workers.waiting()), working + u64::from(workers.busy()))
+            });
+            let held = self.undelivered[delivered.to as usize].len() as u64;
+            queues.push((name.clone(), waiting + held, working));
+        }
+        queues
+    }
+
+    /// Connections that clients hold open at a database.
+    fn sessions(&self, slot: u16) -> u64 {
+        let database = self.pods[slot as usize].service;
+        let clients = self.pods.iter().filter(|pod| {
+            let service = &self.plan.services[pod.service as usize];
+            service.has_database && pod.runs() && self.plan.link(pod.service, database).is_some()
+        });
+        clients.map(|pod| u64::from(pod.database.servers())).sum()
+    }
+}
