@@ -32,12 +32,66 @@ pub struct Board {
     pub onset: String,
     /// How the figures are defined, in words.
     pub definition: String,
+    /// How many injections with a fault are left at each stage.
+    pub funnel: Funnel,
+    /// What stands behind the rows of one name.
+    pub views: Vec<View>,
     pub rows: Vec<BoardRow>,
+    /// Every pair of algorithms on the row `ranking`.
+    pub comparisons: Vec<Comparison>,
     /// Datapacks that no row counts, by reason.
     pub excluded: Vec<Excluded>,
     /// No-fault controls.
     pub controls: Controls,
     pub notes: Vec<String>,
+}
+
+/// Injections with a fault; each stage counts what passed all before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Funnel {
+    pub submitted: i32,
+    pub completed: i32,
+    pub exposed: i32,
+    pub valid: i32,
+    pub scored: i32,
+}
+
+/// One way to count the same datapacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct View {
+    pub row: String,
+    pub packs: i32,
+    pub clusters: i32,
+    /// Systems times fault families that have a datapack: the headline is the mean over these.
+    pub cells: i32,
+    /// What a random order of the candidates scores.
+    pub chance: Chance,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Chance {
+    pub ac1: f64,
+    pub ac3: f64,
+    pub ac5: f64,
+    pub avg5: f64,
+    pub mrr: f64,
+}
+
+/// One algorithm against another on the same datapacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Comparison {
+    pub first: String,
+    pub second: String,
+    pub metric: String,
+    /// First minus second.
+    pub difference: f64,
+    /// Two-sided p of the sign-flip permutation test on cluster differences.
+    pub p: f64,
+    /// The same after Holm's correction over all pairs.
+    pub p_holm: f64,
+    pub wins: i32,
+    pub ties: i32,
+    pub losses: i32,
 }
 
 /// One algorithm in one row.
@@ -55,6 +109,11 @@ pub struct BoardRow {
     pub clusters: i32,
     /// Executions that crashed or timed out; they count as misses.
     pub failures: i32,
+    /// Datapacks on which it did not run; they count as misses too.
+    pub missing: i32,
+    /// Median time of an execution.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub seconds: Option<f64>,
     pub ac1: Figure,
     pub ac3: Figure,
     pub ac5: Figure,
@@ -70,7 +129,7 @@ pub struct Figure {
     pub low: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
-    /// `bootstrap`, `exact`, or `n too small`.
+    /// `bootstrap`, `exact`, or why there is none: `n too small`.
     pub interval: String,
 }
 

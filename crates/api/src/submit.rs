@@ -33,7 +33,7 @@ pub struct RunRequest {
     pub origin: Option<i64>,
     #[serde(default)]
     pub windows: WindowsRequest,
-    /// Journeys per second; the system's own when absent.
+    /// Journeys per second; 20 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// Strength of the simulated noise, 0 to 2; 1 when absent.

@@ -34,6 +34,7 @@ const COLUMNS: &[Column<BoardRow>] = &[
     ("PACKS", |r| r.packs.to_string()),
     ("CLUSTERS", |r| r.clusters.to_string()),
     ("FAILED", |r| r.failures.to_string()),
+    ("MISSING", |r| r.missing.to_string()),
     ("AC@1", |r| figure(&r.ac1)),
     ("AC@3", |r| figure(&r.ac3)),
     ("AC@5", |r| figure(&r.ac5)),
@@ -67,7 +68,15 @@ pub fn run(arguments: Arguments, session: &Session) -> Done {
 fn print(session: &Session, board: &Board) -> Result<(), Failure> {
     session.out.write(&format!("{} packs; hit = {}; onset {}\n\n", board.origin, board.rule, board.onset))?;
     session.out.table(&board.rows, COLUMNS)?;
-    let mut text = format!("\n{}\n", board.definition);
+    let mut text = String::from("\n");
+    for view in &board.views {
+        let chance = view.chance;
+        text.push_str(&format!(
+            "by chance, {}: AC@1 {:.2}, AC@3 {:.2}, AC@5 {:.2}, Avg@5 {:.2}, MRR {:.2} ({} packs)\n",
+            view.row, chance.ac1, chance.ac3, chance.ac5, chance.avg5, chance.mrr, view.packs
+        ));
+    }
+    text.push_str(&format!("{}\n", board.definition));
     if board.controls.packs > 0 {
         text.push_str(&format!(
             "no-fault controls: {}, false alarms: {}\n",

@@ -39,7 +39,7 @@ pub struct Submit {
     /// Where on the service, for faults that ask for it; may be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "capability", value_parser = parse_pair)]
     target: Vec<(String, Value)>,
-    /// Strength of the fault; may be repeated
+    /// Strength of the fault, or where on the service; may be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "capability", value_parser = parse_pair)]
     param: Vec<(String, Value)>,
     /// Observe the system without a fault
@@ -63,7 +63,7 @@ pub struct Submit {
     /// Length of the abnormal window [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = parse, allow_hyphen_values = true)]
     abnormal: Option<i64>,
-    /// Load in journeys per second; the system's own when absent
+    /// Load in journeys per second [default: 20]
     #[arg(long, value_name = "RATE")]
     load: Option<f64>,
     /// Strength of the simulated noise, 0 to 2 [default: 1]
