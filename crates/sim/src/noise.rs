@@ -97,8 +97,4 @@ impl Noise {
     pub fn reading(&self, exporter: u64, number: u64) -> Draw {
         self.scrapes.at(exporter.rotate_left(32) ^ number ^ 1 << 63)
     }
-
-    pub const fn strength(&self) -> f64 {
-        self.strength
-    }
 }

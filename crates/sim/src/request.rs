@@ -126,10 +126,6 @@ impl Frames {
         self.frames.get_mut(at.index as usize).filter(|frame| frame.used && frame.generation == at.generation)
     }
 
-    pub fn in_flight(&self) -> usize {
-        self.frames.len() - self.free.len()
-    }
-
     fn insert(&mut self, mut frame: Frame) -> Ref {
         if let Some(index) = self.free.pop() {
             let place = &mut self.frames[index as usize];

@@ -56,7 +56,6 @@ pub struct CallText {
     /// Method that answers.
     pub function: String,
     pub access_log: bool,
-    pub version: &'static str,
 }
 
 impl CallText {
@@ -117,7 +116,6 @@ fn http(operation: &OperationPlan, from: &ServicePlan, to: &ServicePlan) -> Call
         logger: None,
         function: String::new(),
         access_log: false,
-        version: "1.1",
     }
 }
 
@@ -156,7 +154,6 @@ fn sql(operation: &OperationPlan, to: &ServicePlan) -> CallText {
         logger: None,
         function: String::new(),
         access_log: false,
-        version: "",
     }
 }
 
@@ -211,7 +208,6 @@ fn message(operation: &OperationPlan, broker: &ServicePlan, verb: &'static str) 
         logger: None,
         function: String::new(),
         access_log: false,
-        version: "",
     }
 }
 

@@ -114,6 +114,8 @@ impl Mechanism for Memory {
             let room = pod.profile.memory_limit - (pod.working_set(now) - self.held[at]);
             self.peak[at] = self.peak[at].max(self.held[at].min(room));
             if self.held[at] > room {
+                // What found no room was asked for all the same: the kernel answers it with the kill.
+                self.peak[at] = self.wanted;
                 world.restart_container(slot, KILLED);
             } else {
                 // The service's own memory may still grow past the limit.
