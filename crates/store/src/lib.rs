@@ -1,1 +1,47 @@
-//! store
+//! The SQL state of the product: all of its tables, migrations and queries, for SQLite and for MySQL or MariaDB.
+//!
+//! Operations are whole steps (`submit`, `claim_task`, `complete_task`, `register_system`): each is one transaction that
+//! changes states by compare-and-set and stores the events that tell of it. Nothing outside this crate sees a statement
+//! or a table.
+
+mod claim;
+mod connect;
+mod control;
+mod convert;
+mod entity;
+mod event;
+mod execution;
+mod failure;
+mod injection;
+mod lease;
+mod limit;
+mod log;
+mod migrate;
+mod migration;
+mod missing;
+mod observer;
+mod outcome;
+mod project;
+mod query;
+mod run;
+mod submit;
+mod task;
+mod token;
+
+pub use connect::{Backend, Store};
+pub use control::{CancelReceipt, KillSwitch, Retried};
+pub use event::{Event, NewEvent};
+pub use execution::{DetectorRow, Execution, ExecutionResult, Findings, NewExecution, Role};
+pub use injection::{Injection, InjectionChange, NewInjection, Pack};
+pub use lease::{Acquired, HeldLease, Incarnation, IncarnationId, Lease};
+pub use limit::{LimitGrant, SlotGrant};
+pub use log::{LogLevel, LogLine};
+pub use migrate::DEFAULT_PROJECT;
+pub use observer::LeaseObserver;
+pub use outcome::{Effects, Failed, Finish, When};
+pub use project::{Dataset, Evaluation, Project};
+pub use query::{ExecutionFilter, InjectionFilter, Listed, Page, RunFilter, TaskFilter};
+pub use run::Run;
+pub use submit::{IdempotencyKey, NewRun, Submission, Submitted, SubmittedRun};
+pub use task::{Claim, ClaimedTask, NewTask, Task, TaskError, Wait};
+pub use token::{Token, TokenRole};

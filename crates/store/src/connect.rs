@@ -1,0 +1,245 @@
+//! Opening a database, and the two ways to use it: reading, and writing in one transaction.
+//!
+//! SQLite has one writing connection (WAL, `BEGIN IMMEDIATE`) and a few reading ones. MariaDB and MySQL have one pool
+//! with READ COMMITTED, and a transaction that lost against another one is repeated as a whole.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{ErrorKind, Problem, Result};
+use sea_orm::sqlx::Executor;
+use sea_orm::sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
+use sea_orm::{
+    ConnectOptions, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, SqliteTransactionMode,
+    TransactionOptions, TransactionTrait,
+};
+use tokio::sync::watch;
+
+use crate::failure::{Failure, Work, is_contention};
+
+/// How long a statement waits for another process's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a transaction that lost against another one is repeated.
+const CONTENTION_RETRIES: u32 = 30;
+const READERS: u32 = 4;
+const MYSQL_CONNECTIONS: u32 = 16;
+
+/// The SQL state of one installation. Cheap to clone; all clones share the connections.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    url: String,
+    backend: DbBackend,
+    read: DatabaseConnection,
+    write: DatabaseConnection,
+    /// Claims of one process come one after the other: they would only contend for the same oldest task.
+    claims: tokio::sync::Mutex<()>,
+    changes: watch::Sender<u64>,
+}
+
+/// Which database a store speaks to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    MySql,
+}
+
+impl Store {
+    /// Opens a database. Nothing is created in it: [`Store::migrate`] does that.
+    ///
+    /// `sqlite:PATH` (the file is made when absent), `sqlite::memory:`, or `mysql://USER:PASSWORD@HOST:PORT/DATABASE`
+    /// (also `mariadb://`).
+    ///
+    /// # Errors
+    /// `store.address_unknown` for another scheme; `store.unreachable`, `store.refused`, `store.unreadable`.
+    pub async fn connect(url: &str) -> Result<Self> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            return Self::connect_sqlite(url, path).await;
+        }
+        let rest = url.strip_prefix("mariadb://").or_else(|| url.strip_prefix("mysql://"));
+        let Some(rest) = rest else {
+            let scheme = url.split(':').next().unwrap_or_default();
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "store.address_unknown",
+                "the database's address has an unknown form",
+            )
+            .found(format!("`{scheme}:...`"))
+            .expected("`sqlite:PATH` or `mysql://USER:PASSWORD@HOST:PORT/DATABASE`"));
+        };
+        let pool = open(mysql_options(&format!("mysql://{rest}"), MYSQL_CONNECTIONS)).await?;
+        Ok(Self::new(url, DbBackend::MySql, pool.clone(), pool))
+    }
+
+    async fn connect_sqlite(url: &str, path: &str) -> Result<Self> {
+        if path == ":memory:" {
+            // A database in memory lives in its connection, so there can be only this one.
+            let only = open(sqlite_options(None, 1, false)).await?;
+            return Ok(Self::new(url, DbBackend::Sqlite, only.clone(), only));
+        }
+        let place = |problem: Problem| problem.place(path.to_owned());
+        let file = Path::new(path);
+        // The writer comes first: it makes the file and turns the journal to WAL.
+        let write = open(sqlite_options(Some(file), 1, false)).await.map_err(place)?;
+        let read = open(sqlite_options(Some(file), READERS, true)).await.map_err(place)?;
+        Ok(Self::new(url, DbBackend::Sqlite, read, write))
+    }
+
+    fn new(url: &str, backend: DbBackend, read: DatabaseConnection, write: DatabaseConnection) -> Self {
+        let (changes, _) = watch::channel(0);
+        let claims = tokio::sync::Mutex::new(());
+        Self { inner: Arc::new(Inner { url: url.to_owned(), backend, read, write, claims, changes }) }
+    }
+
+    pub fn backend(&self) -> Backend {
+        match self.inner.backend {
+            DbBackend::Sqlite => Backend::Sqlite,
+            _ => Backend::MySql,
+        }
+    }
+
+    /// Closes every connection. Later calls fail.
+    pub async fn close(&self) -> Result<()> {
+        self.inner.read.close_by_ref().await.map_err(Failure::from)?;
+        Ok(self.inner.write.close_by_ref().await.map_err(Failure::from)?)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        Ok(self.inner.read.ping().await.map_err(Failure::from)?)
+    }
+
+    /// Changes whenever this process committed something. Other processes are not seen: poll for those.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
+    pub(crate) fn reader(&self) -> &DatabaseConnection {
+        &self.inner.read
+    }
+
+    pub(crate) fn writer(&self) -> &DatabaseConnection {
+        &self.inner.write
+    }
+
+    pub(crate) fn claims(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.claims
+    }
+
+    /// A pool of one connection, for what belongs to a connection rather than to a transaction.
+    pub(crate) async fn lone_connection(&self) -> Result<DatabaseConnection> {
+        let rest = self.inner.url.split_once("://").map_or("", |(_, rest)| rest);
+        open(mysql_options(&format!("mysql://{rest}"), 1)).await
+    }
+
+    /// Runs `body` in one transaction: all of it is stored, or nothing.
+    ///
+    /// `body` may run several times and must have no effect beside the transaction.
+    pub(crate) async fn write<T>(&self, body: impl AsyncFn(&DatabaseTransaction) -> Work<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            match self.attempt(&body).await {
+                Err(Failure::Database(error)) if is_contention(&error) && tries < CONTENTION_RETRIES => {
+                    tokio::time::sleep(backoff(tries)).await;
+                    tries += 1;
+                }
+                Ok(value) => {
+                    self.inner.changes.send_modify(|count| *count = count.wrapping_add(1));
+                    return Ok(value);
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+
+    async fn attempt<T>(&self, body: &impl AsyncFn(&DatabaseTransaction) -> Work<T>) -> Work<T> {
+        let immediate = TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..Default::default()
+        };
+        let transaction = self.inner.write.begin_with_options(immediate).await?;
+        match body(&transaction).await {
+            Ok(value) => {
+                transaction.commit().await?;
+                Ok(value)
+            }
+            Err(failure) => {
+                // The failure says more than what the rollback could; a connection that is gone rolls back by itself.
+                if let Err(error) = transaction.rollback().await {
+                    tracing::debug!(%error, "a rollback was not acknowledged");
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address may hold a password.
+        f.debug_struct("Store").field("backend", &self.backend()).finish_non_exhaustive()
+    }
+}
+
+/// Grows with each try and differs between processes, so that those who met once do not meet again.
+fn backoff(tries: u32) -> Duration {
+    let spread = u64::from(uuid::Uuid::new_v4().as_bytes()[0]);
+    Duration::from_micros((500 << tries.min(6)) + spread * 20)
+}
+
+async fn open(options: ConnectOptions) -> Result<DatabaseConnection> {
+    Database::connect(options).await.map_err(|error: DbErr| Problem::from(Failure::from(error)))
+}
+
+fn sqlite_options(file: Option<&Path>, connections: u32, read_only: bool) -> ConnectOptions {
+    let mut options = ConnectOptions::new(if file.is_some() { "sqlite:file" } else { "sqlite::memory:" });
+    let file = file.map(Path::to_owned);
+    options
+        .max_connections(connections)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .sqlx_logging(false)
+        .map_sqlx_sqlite_opts(move |sqlite| {
+            let sqlite = match &file {
+                Some(file) => sqlite.filename(file).create_if_missing(true).journal_mode(SqliteJournalMode::Wal),
+                None => sqlite,
+            };
+            let sqlite = sqlite.synchronous(SqliteSynchronous::Full).busy_timeout(BUSY_TIMEOUT).foreign_keys(true);
+            if read_only { sqlite.pragma("query_only", "ON") } else { sqlite }
+        });
+    options
+}
+
+fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
+    let mut options = ConnectOptions::new(url);
+    options
+        .max_connections(connections)
+        .min_connections(1)
+        .connect_timeout(Duration::from_secs(10))
+        .acquire_timeout(Duration::from_secs(30))
+        .test_before_acquire(false)
+        .test_before_acquire_if_idle_for(Duration::from_secs(30))
+        .sqlx_logging(false)
+        .map_sqlx_mysql_pool_opts(|pool| {
+            pool.after_connect(|connection, _| {
+                Box::pin(async move {
+                    // Strict on purpose, whatever the server's own configuration says: a value that does not fit is an error.
+                    connection
+                        .execute(
+                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, \
+                             SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', \
+                             SESSION innodb_lock_wait_timeout = 10",
+                        )
+                        .await?;
+                    Ok(())
+                })
+            })
+        });
+    options
+}

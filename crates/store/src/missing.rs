@@ -1,0 +1,9 @@
+//! The one form of "there is no such thing".
+
+use std::fmt::Display;
+
+use model::{ErrorKind, Problem};
+
+pub(crate) fn not_found(code: &'static str, noun: &str, id: impl Display) -> Problem {
+    Problem::new(ErrorKind::NotFound, code, format!("there is no such {noun}")).found(format!("`{id}`"))
+}
