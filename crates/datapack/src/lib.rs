@@ -1,1 +1,45 @@
-//! datapack
+//! Datapacks: schemas declared once; build, validate, publish, verify, read.
+//!
+//! - [`schema`]: the tables, from which everything else derives.
+//! - [`Builder`]: telemetry of two windows to a checked, published pack.
+//! - [`Pack`]: a published pack, its public form, its checksums.
+//! - [`load`]: a pack's open part as the frames that algorithms take.
+//! - [`leak`]: whether an open part gives the answer away.
+
+mod builder;
+pub mod conclusion;
+mod conform;
+mod contract;
+mod disk;
+mod export;
+mod id;
+mod input;
+mod inventory;
+pub mod leak;
+mod load;
+mod manifest;
+mod meter;
+mod order;
+mod pack;
+mod parquet_file;
+pub mod quality;
+pub mod schema;
+mod staging;
+
+pub use builder::{Builder, Refusal, Staged};
+pub use conclusion::{ConclusionRow, EndpointFigures};
+pub use contract::contract_markdown;
+pub use input::{Batches, InMemory, PackInput, Profile, Source, name};
+pub use load::{LOAD_GENERATORS, load};
+pub use manifest::{Content, FORMAT, Manifest, Provenance, public_ground_truth};
+pub use pack::{Bytes, Pack, PublicFile};
+pub use parquet_file::FileRecord;
+pub use quality::Quality;
+pub use schema::{Signal, Table};
+
+/// The run's parameters, in the open part.
+pub(crate) const ENV_FILE: &str = "env.json";
+/// The cluster's objects, in the open part.
+pub(crate) const K8S_FILE: &str = "k8s.json";
+/// The injection: its name only in the open part, everything in the sealed one.
+pub(crate) const INJECTION_FILE: &str = "injection.json";

@@ -1,0 +1,321 @@
+//! A published datapack: what is in it, whether it is intact, and its public form.
+//!
+//! ```text
+//! <name>/sha256sum.txt            covers everything that was built
+//! <name>/open/                    all that an algorithm sees: twelve parquet files, env.json, k8s.json, injection.json
+//! <name>/sealed/manifest.json     content and provenance
+//! <name>/sealed/injection.json    the public injection object, with the ground truth
+//! <name>/sealed/truth.json        the ground truth with roles
+//! <name>/sealed/conclusion.csv    what the detector said; attached later, covered by no checksum
+//! ```
+//! The public form is one flat folder: the open part, with the sealed `injection.json` in the place of the open one, the
+//! manifest, the conclusion when there is one, and a `sha256sum.txt` of just that.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use model::{ErrorKind, Problem, Result, Truth};
+use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use crate::conclusion::{self, ConclusionRow};
+use crate::disk::{corrupt, create_folder, digest, failed, list, read, sync_folder, write_durably};
+use crate::manifest::{Checksums, FORMAT, Manifest};
+use crate::{INJECTION_FILE, load};
+
+pub(crate) const OPEN: &str = "open";
+pub(crate) const SEALED: &str = "sealed";
+pub(crate) const SUMS_FILE: &str = "sha256sum.txt";
+pub(crate) const MANIFEST_FILE: &str = "manifest.json";
+pub(crate) const TRUTH_FILE: &str = "truth.json";
+pub(crate) const CONCLUSION_FILE: &str = "conclusion.csv";
+
+/// What others put beside a pack's files; no part of what was built.
+const ATTACHMENTS: [&str; 2] = ["converted", CONCLUSION_FILE];
+
+/// One file of the public form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublicFile {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+    /// Of a parquet file.
+    pub rows: Option<u64>,
+}
+
+/// Where the bytes of a public file are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bytes {
+    /// A whole file on disk.
+    File(PathBuf),
+    Memory(Vec<u8>),
+}
+
+/// A pack in its folder.
+#[derive(Debug, Clone)]
+pub struct Pack {
+    folder: PathBuf,
+    manifest: Manifest,
+    sums: Checksums,
+}
+
+impl Pack {
+    /// Reads the manifest and the checksums; [`Pack::verify`] reads the rest.
+    ///
+    /// # Errors
+    /// `datapack.not_found`, `datapack.format_unknown`, `datapack.file_corrupt`.
+    pub fn open(folder: &Path) -> Result<Self> {
+        if !folder.is_dir() {
+            return Err(Problem::new(ErrorKind::NotFound, "datapack.not_found", "there is no such datapack")
+                .place(folder.display().to_string()));
+        }
+        let path = folder.join(SEALED).join(MANIFEST_FILE);
+        let value: Value = parse(&path)?;
+        let format = value.get("format").and_then(Value::as_u64);
+        if format != Some(u64::from(FORMAT)) {
+            let message = "the datapack was written in another format";
+            return Err(Problem::new(ErrorKind::Conflict, "datapack.format_unknown", message)
+                .place(path.display().to_string())
+                .found(format.map_or_else(|| "no format".into(), |number| format!("format {number}")))
+                .expected(format!("format {FORMAT}"))
+                .fix("use the version of Aegis that wrote it"));
+        }
+        let manifest = serde_json::from_value(value).map_err(|error| corrupt(&path, error))?;
+        let path = folder.join(SUMS_FILE);
+        let text = String::from_utf8(read(&path)?).map_err(|error| corrupt(&path, error))?;
+        Ok(Self { folder: folder.to_path_buf(), manifest, sums: Checksums::parse(&path, &text)? })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.manifest.provenance.name
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The folder that may be shown to an algorithm, read-only.
+    pub fn open_part(&self) -> PathBuf {
+        self.folder.join(OPEN)
+    }
+
+    /// The digest of `sha256sum.txt`: stored elsewhere, it also guards the checksums themselves.
+    pub fn digest(&self) -> String {
+        crate::disk::sha256(self.sums.to_string().as_bytes())
+    }
+
+    /// The ground truth with roles.
+    pub fn truth(&self) -> Result<Truth> {
+        parse(&self.folder.join(SEALED).join(TRUTH_FILE))
+    }
+
+    /// The public injection object.
+    pub fn injection(&self) -> Result<Map<String, Value>> {
+        parse(&self.folder.join(SEALED).join(INJECTION_FILE))
+    }
+
+    /// The open part as frames. `load_generators` are left out of the candidates, besides the public names of one.
+    pub fn load(&self, load_generators: &[String]) -> Result<rca::frame::Pack> {
+        load::load(&self.open_part(), load_generators)
+    }
+
+    /// Reads everything that was built and compares it with the checksums. Attachments are not looked at.
+    ///
+    /// # Errors
+    /// `datapack.checksum_mismatch`, `datapack.file_missing`, `datapack.file_unexpected`.
+    pub fn verify(&self) -> Result<()> {
+        for part in [OPEN, SEALED] {
+            for name in list(&self.folder.join(part))? {
+                let known = self.sums.0.contains_key(&format!("{part}/{name}"));
+                if !known && !name.starts_with('.') && !ATTACHMENTS.contains(&name.as_str()) {
+                    return Err(Problem::new(
+                        ErrorKind::Failed,
+                        "datapack.file_unexpected",
+                        "the datapack has a file that was not built",
+                    )
+                    .place(format!("{part}/{name}"))
+                    .fix("remove the file"));
+                }
+            }
+        }
+        for file in &self.manifest.content.files {
+            let name = format!("{OPEN}/{}", file.name);
+            let sum = self.sums.0.get(&name).map_or("no checksum", String::as_str);
+            if sum != file.sha256 {
+                return Err(mismatch(&format!("{SUMS_FILE}: {name}"), sum, &file.sha256));
+            }
+        }
+        self.sums.0.par_iter().try_for_each(|(name, sum)| match digest(&self.folder.join(name))?.1 {
+            found if found == *sum => Ok(()),
+            found => Err(mismatch(name, &found, sum)),
+        })
+    }
+
+    /// The files of the public form, by name.
+    pub fn files(&self) -> Result<Vec<PublicFile>> {
+        let mut files = self.stored_files()?;
+        let sums = self.public_sums(&files);
+        files.push(PublicFile {
+            name: SUMS_FILE.to_owned(),
+            bytes: sums.len() as u64,
+            sha256: crate::disk::sha256(sums.as_bytes()),
+            rows: None,
+        });
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(files)
+    }
+
+    /// The bytes of one public file. Only names that [`Pack::files`] lists lead anywhere.
+    ///
+    /// # Errors
+    /// `datapack.file_unknown`.
+    pub fn file(&self, name: &str) -> Result<Bytes> {
+        if name == SUMS_FILE {
+            return Ok(Bytes::Memory(self.public_sums(&self.stored_files()?).into_bytes()));
+        }
+        let files = self.stored_files()?;
+        if !files.iter().any(|file| file.name == name) {
+            let known = files.iter().map(|file| file.name.as_str()).chain([SUMS_FILE]);
+            return Err(Problem::unknown("datapack.file_unknown", "file", name, known));
+        }
+        Ok(Bytes::File(self.folder.join(stored_name(name))))
+    }
+
+    /// Copies the public form into a new folder, or one that is empty.
+    ///
+    /// # Errors
+    /// `datapack.destination_not_empty`.
+    pub fn public_view(&self, folder: &Path) -> Result<()> {
+        create_folder(folder)?;
+        if !list(folder)?.is_empty() {
+            let message = "the destination has files already";
+            return Err(Problem::new(ErrorKind::Conflict, "datapack.destination_not_empty", message)
+                .place(folder.display().to_string())
+                .fix("choose another folder"));
+        }
+        for file in self.files()? {
+            let to = folder.join(&file.name);
+            match self.file(&file.name)? {
+                Bytes::File(from) => fs::copy(&from, &to).map(|_| ()).map_err(failed(&from))?,
+                Bytes::Memory(bytes) => fs::write(&to, bytes).map_err(failed(&to))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the public form as an archive with one folder of the pack's name. The same pack gives the same bytes.
+    pub fn zip(&self, sink: impl Write) -> Result<()> {
+        let mut zip = ZipWriter::new_stream(sink);
+        let wrong = |error: zip::result::ZipError| match error {
+            zip::result::ZipError::Io(error) => failed(Path::new("archive"))(error),
+            error => Problem::internal("datapack.archive_failed", "the archive cannot be written").cause(error),
+        };
+        for file in self.files()? {
+            // Parquet is compressed already.
+            let stored = file.rows.is_some();
+            let method = if stored { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+            let options = SimpleFileOptions::default()
+                .compression_method(method)
+                .last_modified_time(DateTime::default())
+                .unix_permissions(0o644)
+                .large_file(file.bytes >= u64::from(u32::MAX));
+            zip.start_file(format!("{}/{}", self.name(), file.name), options).map_err(wrong)?;
+            match self.file(&file.name)? {
+                Bytes::File(path) => {
+                    let mut file = File::open(&path).map_err(failed(&path))?;
+                    io::copy(&mut file, &mut zip).map_err(failed(&path))?;
+                }
+                Bytes::Memory(bytes) => zip.write_all(&bytes).map_err(failed(Path::new("archive")))?,
+            }
+        }
+        zip.finish().map_err(wrong)?;
+        Ok(())
+    }
+
+    /// Attaches what the detector said; replaces an earlier one at once.
+    ///
+    /// # Errors
+    /// `datapack.conclusion_malformed` when a number is not finite or a row names no endpoint.
+    pub fn attach_conclusion(&self, rows: &[ConclusionRow]) -> Result<()> {
+        let text = conclusion::write(rows)?;
+        let sealed = self.folder.join(SEALED);
+        let (new, to) =
+            (sealed.join(format!(".{CONCLUSION_FILE}.{}", uuid::Uuid::new_v4())), sealed.join(CONCLUSION_FILE));
+        write_durably(&new, &text)?;
+        fs::rename(&new, &to).map_err(failed(&to))?;
+        sync_folder(&sealed)
+    }
+
+    /// What the detector said, if it was attached.
+    pub fn conclusion(&self) -> Result<Option<Vec<ConclusionRow>>> {
+        let path = self.folder.join(SEALED).join(CONCLUSION_FILE);
+        if !path.exists() {
+            return Ok(None);
+        }
+        conclusion::read(&read(&path)?).map(Some).map_err(|error| corrupt(&path, error))
+    }
+
+    /// In what another pack differs from this one, ids and times of the build apart.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
+        let truth = format!("{SEALED}/{TRUTH_FILE}");
+        let counts = |name: &&String| name.starts_with(OPEN) || **name == truth;
+        let mut names: Vec<&String> = self.sums.0.keys().chain(other.sums.0.keys()).filter(counts).collect();
+        names.sort();
+        names.dedup();
+        let differs = |name: &&String| self.sums.0.get(*name) != other.sums.0.get(*name);
+        let mut different: Vec<String> = names.into_iter().filter(differs).cloned().collect();
+        if self.manifest.content != other.manifest.content {
+            different.push("the manifest's content".to_owned());
+        }
+        different
+    }
+
+    /// Every public file that is on disk.
+    fn stored_files(&self) -> Result<Vec<PublicFile>> {
+        let rows: BTreeMap<&str, Option<u64>> =
+            self.manifest.content.files.iter().map(|file| (file.name.as_str(), file.rows)).collect();
+        let mut files = Vec::new();
+        let built = rows.keys().copied().chain([INJECTION_FILE, MANIFEST_FILE]);
+        for name in built {
+            let stored = stored_name(name);
+            let path = self.folder.join(&stored);
+            let bytes = fs::metadata(&path).map_err(failed(&path))?.len();
+            let sha256 = self.sums.0.get(&stored).cloned().unwrap_or_default();
+            files.push(PublicFile { name: name.to_owned(), bytes, sha256, rows: rows.get(name).copied().flatten() });
+        }
+        let path = self.folder.join(stored_name(CONCLUSION_FILE));
+        if path.exists() {
+            let (bytes, sha256) = digest(&path)?;
+            files.push(PublicFile { name: CONCLUSION_FILE.to_owned(), bytes, sha256, rows: None });
+        }
+        Ok(files)
+    }
+
+    fn public_sums(&self, files: &[PublicFile]) -> String {
+        Checksums(files.iter().map(|file| (file.name.clone(), file.sha256.clone())).collect()).to_string()
+    }
+}
+
+/// Where a public file is stored.
+fn stored_name(name: &str) -> String {
+    let sealed = [INJECTION_FILE, MANIFEST_FILE, CONCLUSION_FILE].contains(&name);
+    format!("{}/{name}", if sealed { SEALED } else { OPEN })
+}
+
+fn mismatch(place: &str, found: &str, expected: &str) -> Problem {
+    Problem::new(ErrorKind::Failed, "datapack.checksum_mismatch", "a file of the datapack was changed")
+        .place(place)
+        .found(found)
+        .expected(expected)
+        .fix("build the datapack again, or download it again")
+}
+
+fn parse<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    serde_json::from_slice(&read(path)?).map_err(|error| corrupt(path, error))
+}

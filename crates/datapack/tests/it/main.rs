@@ -1,0 +1,9 @@
+//! Datapacks as a user meets them: built from batches, refused for a reason, published once, verified, read back.
+
+#![expect(clippy::unwrap_used, reason = "a test's helper fails with the test")]
+
+mod build;
+mod leaks;
+mod read;
+mod refuse;
+mod synthetic;
