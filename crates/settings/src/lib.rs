@@ -1,1 +1,14 @@
-//! settings
+//! Runtime settings: how a key is declared, how a value is checked, which keys the product itself reads, and the trait
+//! behind which live values are kept. The SQL side of the trait is in `store`.
+
+mod backend;
+mod catalogue;
+mod declaration;
+
+pub use backend::{Backend, Change, Expect, Live, Owner};
+pub use catalogue::{
+    BUILD_LIMIT, EXECUTION_LIMIT, FRESHNESS_MAX_WAIT, FRESHNESS_WATERMARK, INJECTION_LIMIT, RESTART_LIMIT,
+    SYSTEM_PREFIX, WARMING_LIMIT,
+};
+pub use catalogue::{Key, Value, catalogue, read};
+pub use declaration::{Bounds, Declaration, Scope, ValueType};
