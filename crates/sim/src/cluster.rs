@@ -212,7 +212,7 @@ impl Cluster for SimCluster {
     }
 
     async fn recovery(&self, slot: &Slot) -> Result<Recovery> {
-        self.on_slot(slot, |inner, held| slot::recovery(inner, held)).await
+        self.on_slot(slot, slot::recovery).await
     }
 
     async fn snapshot(&self, slot: &Slot) -> Result<Value> {

@@ -64,6 +64,12 @@ impl World {
         let now = self.events.now();
         self.break_connections(slot);
         self.recorder.lose(slot);
+        let service = self.pods[slot as usize].service;
+        for (link, &(from, to)) in self.plan.links.iter().enumerate() {
+            if to == service {
+                self.places[from as usize].clone().for_each(|caller| self.pods[caller as usize].idle[link] = 0);
+            }
+        }
         let pod = &mut self.pods[slot as usize];
         pod.end_process(now);
         pod.life_mark += 1;

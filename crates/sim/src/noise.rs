@@ -81,9 +81,9 @@ impl Noise {
         })
     }
 
-    /// How far a node's clock is off.
+    /// How far a node's clock is ahead of the slowest one: nothing is stamped earlier than it happened.
     pub fn clock_error(&self, node: u64) -> Time {
-        (self.strength * self.nodes.at(node).normal() * 300.0 * MICRO as f64) as Time
+        (self.strength * self.nodes.at(node).normal().abs() * 300.0 * MICRO as f64) as Time
     }
 
     /// When a scrape really happens after its planned time; `None` when it is lost.

@@ -9,7 +9,9 @@ use crate::station::{Cpu, Pool};
 
 /// Cores of a node, which bound what one container can run at once.
 pub const NODE_CORES: f64 = 16.0;
-/// Share of the heap's maximum that live data may fill before a full collection.
+/// Share of the heap's maximum that the old generation fills before it is collected along with a young one.
+const MIXED_AT: f64 = 0.45;
+/// Share of the heap's maximum that live data may fill before every collection is a full one.
 const FULL_AT: f64 = 0.9;
 /// Share of a young generation that survives into the old one.
 const PROMOTED: f64 = 0.006;
@@ -75,10 +77,12 @@ impl HeapState {
         }
         self.old_used += self.young_used * PROMOTED;
         self.young_used = 0.0;
-        let full = self.old_used > self.plan.max * FULL_AT - self.plan.young;
+        let full = self.plan.live + self.plan.young > self.plan.max * FULL_AT;
         let lasts = if full { draw.between(300.0, 3000.0) } else { draw.between(5.0, 20.0) } * MILLI as f64;
-        if full {
+        if full || self.old_used > self.plan.max * MIXED_AT {
             self.old_used = self.plan.live;
+        }
+        if full {
             self.full_collections += 1;
         } else {
             self.collections += 1;
@@ -179,6 +183,9 @@ impl Pod {
             requests: 0,
         };
         pod.christen(plan, stream);
+        // At the origin the process has answered its first probes, no more: half-way between cold and warm.
+        let (low, high) = profile.cold;
+        pod.cold = stream.at(join(pod.place(), 9)).between(low, high).sqrt();
         pod.cpu.set_background(0, profile.cpu_idle);
         pod
     }

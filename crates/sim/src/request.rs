@@ -16,6 +16,10 @@ const REFUSAL: (f64, f64) = (400.0 * MICRO as f64, 1000.0 * MICRO as f64);
 const PUBLISH: (f64, f64) = (100.0 * MICRO as f64, 400.0 * MICRO as f64);
 /// A broker routes and stores a message.
 const ROUTE: (f64, f64) = (200.0 * MICRO as f64, 900.0 * MICRO as f64);
+/// What a request costs a generator, or a message a broker, in CPU-nanoseconds.
+const SIDE_WORK: f64 = 200.0 * MICRO as f64;
+/// A pool without valid connections tries again after this time.
+const POOL_RETRY: Time = 500 * MILLI;
 /// Share of the own work that is done before an operation fails by itself.
 const FAILS_AFTER: f64 = 0.3;
 /// Share of users who leave after a failed request.
@@ -187,6 +191,7 @@ impl World {
         if !self.pods[generator as usize].serves() {
             return;
         }
+        self.charge(generator, SIDE_WORK);
         let root = self.plan.journeys[session.journey as usize].requests[session.request as usize].root;
         let key = self.streams.requests.id(join(session.number, u64::from(session.request)));
         let caller = Caller { parent: None, session: Some(session), pod: generator, key, trace: key, span: 0 };
@@ -585,6 +590,10 @@ impl World {
         }
     }
 
+    fn charge(&mut self, slot: u16, work: f64) {
+        self.pods[slot as usize].cpu.charge(work);
+    }
+
     // Statements.
 
     /// A statement needs a connection of the pool of its client.
@@ -600,20 +609,25 @@ impl World {
         }
     }
 
-    /// The statement has its connection and is sent.
-    fn connected(&mut self, at: Ref) {
+    /// The statement has its place in the pool. With a valid connection it is sent; while the database does not answer,
+    /// the pool goes on trying, and its client waits.
+    pub(crate) fn connected(&mut self, at: Ref) {
         let now = self.events.now();
         let Some(frame) = self.frames.get(at) else { return };
         let to = self.plan.calls[frame.call as usize].to;
-        let pod = self.choose(to, frame.key);
+        let pod = self.choose(to, frame.key).filter(|&pod| self.pods[pod as usize].serves());
         let frame = self.frames.get_mut(at).expect("it was there a moment ago");
         (frame.phase, frame.served, frame.holds_connection) = (Phase::Going, now, true);
-        match pod {
-            Some(pod) if self.pods[pod as usize].serves() => {
-                (frame.pod, frame.epoch) = (pod, self.pods[pod as usize].epoch);
-                self.send(at, 0);
-            }
-            _ => self.refuse(at),
+        if !frame.client_open {
+            self.frames.remove(at);
+        } else if let Some(pod) = pod {
+            (frame.pod, frame.epoch) = (pod, self.pods[pod as usize].epoch);
+            self.send(at, 0);
+        } else if now - frame.start >= DATABASE_POOL_WAIT {
+            self.fail(at, Failure::PoolTimeout, 1);
+        } else {
+            let again = (now + POOL_RETRY).min(frame.start + DATABASE_POOL_WAIT);
+            self.events.plan(again, Event::Acquire(at));
         }
     }
 
@@ -651,6 +665,7 @@ impl World {
         let route = nanos(draw.between(ROUTE.0, ROUTE.1));
         let leaves = now + travel + route;
         self.pods[broker as usize].requests += 1;
+        self.charge(broker, SIDE_WORK);
         self.deliver_later(delivery, caller, leaves);
     }
 

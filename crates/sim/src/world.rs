@@ -16,7 +16,7 @@ use crate::gate::Gate;
 use crate::link::Link;
 use crate::load::Load;
 use crate::noise::Noise;
-use crate::plan::Plan;
+use crate::plan::{Plan, ServicePlan};
 use crate::pod::{NODES, Pod, Step};
 use crate::request::{Frames, Ref, Session};
 use crate::rng::{Stream, join, name_key};
@@ -53,6 +53,8 @@ pub enum Event {
     },
     Impatient(Ref),
     PoolWait(Ref),
+    /// A pool tries to reach its database again.
+    Acquire(Ref),
     Life {
         slot: u16,
         mark: u32,
@@ -171,7 +173,7 @@ impl World {
             undelivered: plan.services.iter().map(|_| VecDeque::new()).collect(),
             meters: Meters::default(),
             load: Load::new(seed, environment.load, environment.noise, &plan.journeys),
-            error_rates: plan.services.iter().map(|service| noise.error_rate(name_key(&service.name))).collect(),
+            error_rates: plan.services.iter().map(|service| own_error_rate(&noise, service)).collect(),
             noise,
             streams,
             recorder,
@@ -255,6 +257,7 @@ impl World {
             Event::Cpu { slot, mark } => self.processor(slot, mark),
             Event::Impatient(at) => self.impatient(at),
             Event::PoolWait(at) => self.pool_wait_over(at),
+            Event::Acquire(at) => self.connected(at),
             Event::Life { slot, mark, step } => self.live(slot, mark, step),
             Event::Periodic { slot, start } => self.periodic_job(slot, start),
             Event::Report { slot, exporter, number } => self.report(slot, exporter, number),
@@ -382,5 +385,13 @@ impl World {
             service.has_database && pod.runs() && self.plan.link(pod.service, database).is_some()
         });
         clients.map(|pod| u64::from(pod.database.servers())).sum()
+    }
+}
+
+/// Services with code of their own fail by themselves now and then; gateways and products do not.
+fn own_error_rate(noise: &Noise, service: &ServicePlan) -> f64 {
+    match service.kind {
+        Kind::Web | Kind::Rpc | Kind::Worker => noise.error_rate(name_key(&service.name)),
+        _ => 0.0,
     }
 }

@@ -69,13 +69,15 @@ impl<K: Copy + Eq + std::hash::Hash> Series<K> {
     }
 }
 
+/// Call, status, and failure without an answer.
+pub type ClientSeries = (CallId, u16, Option<Failure>);
+
 /// What the meters of one process have seen since it started.
 #[derive(Debug)]
 pub struct Meters {
     /// By operation and status.
     pub server: Series<(OperationId, u16)>,
-    /// By call, status, and failure without an answer.
-    pub client: Series<(CallId, u16, Option<Failure>)>,
+    pub client: Series<ClientSeries>,
     pub connection_use: Histogram,
     pub connection_wait: Histogram,
     /// Young and full collections.

@@ -391,7 +391,7 @@ type ClientKey<'a> = (u16, &'a str, u16, Option<Failure>);
 /// Calls to one peer with one method are one series.
 fn merged_clients<'a>(
     plan: &'a crate::plan::Plan,
-    list: &[((u32, u16, Option<Failure>), Histogram)],
+    list: &[(super::histogram::ClientSeries, Histogram)],
 ) -> Vec<(ClientKey<'a>, Histogram)> {
     let mut merged: Vec<(ClientKey<'a>, Histogram)> = Vec::new();
     for ((call, status, failure), histogram) in list {

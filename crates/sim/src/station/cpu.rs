@@ -128,6 +128,11 @@ impl<J> Cpu<J> {
         }
     }
 
+    /// Work that was done on the side, in CPU-nanoseconds, and delayed nothing.
+    pub fn charge(&mut self, work: f64) {
+        self.spent += work;
+    }
+
     /// Demand of the container's other threads, in cores.
     pub fn set_background(&mut self, now: Time, cores: f64) {
         self.advance(now);

@@ -1,5 +1,7 @@
 //! The simulator as its users see it: queueing laws, faults at their mechanisms, and the cluster that survives.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod cluster;
 mod faults;
 mod output;

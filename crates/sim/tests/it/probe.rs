@@ -81,7 +81,8 @@ fn flat(attributes: &[KeyValue]) -> BTreeMap<String, String> {
         Any::IntValue(number) => number.to_string(),
         other => format!("{other:?}"),
     };
-    let value = |pair: &KeyValue| pair.value.as_ref().and_then(|value| value.value.as_ref()).map_or_else(String::new, text);
+    let value =
+        |pair: &KeyValue| pair.value.as_ref().and_then(|value| value.value.as_ref()).map_or_else(String::new, text);
     attributes.iter().map(|pair| (pair.key.clone(), value(pair))).collect()
 }
 

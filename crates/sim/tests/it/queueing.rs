@@ -127,7 +127,8 @@ impl Network<'_> {
         let end = events.now();
         seen.seconds = (end - since) as f64 / SECOND as f64;
         let after = self.areas(end);
-        seen.number = after.iter().zip(&before).map(|(after, before)| (after - before) / (end - since) as f64).collect();
+        seen.number =
+            after.iter().zip(&before).map(|(after, before)| (after - before) / (end - since) as f64).collect();
         seen
     }
 
@@ -230,8 +231,8 @@ fn a_network_of_three_stations() {
     };
     let total: f64 = (0..3).map(number).sum::<f64>() / outside;
     check("Jackson, whole", total, |seed| network(seed).sojourns);
-    for station in 0..3 {
-        let expect = number(station) / rates[station];
+    for (station, rate) in rates.into_iter().enumerate() {
+        let expect = number(station) / rate;
         check(&format!("Jackson, station {station}"), expect, |seed| network(seed).station_sojourns[station].clone());
     }
     // Little's law at every station holds for the measured figures themselves.
@@ -240,7 +241,11 @@ fn a_network_of_three_stations() {
         let visits = &seen.station_sojourns[station];
         let throughput = visits.len() as f64 / seen.seconds;
         let little = throughput * visits.iter().sum::<f64>() / visits.len() as f64;
-        assert!((little / seen.number[station] - 1.0).abs() < 0.01, "station {station}: {little} {}", seen.number[station]);
+        assert!(
+            (little / seen.number[station] - 1.0).abs() < 0.01,
+            "station {station}: {little} {}",
+            seen.number[station]
+        );
     }
 }
 
