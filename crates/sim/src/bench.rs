@@ -17,8 +17,6 @@ pub struct Stats {
     pub spans: u64,
     pub logs: u64,
     pub points: u64,
-    /// Encoded size of what was handed over, when the sink counts it.
-    pub bytes: u64,
     pub events: u64,
     pub virtual_s: f64,
     pub wall_s: f64,
@@ -59,7 +57,6 @@ pub fn run(
         spans: counts.spans,
         logs: counts.logs,
         points: counts.points,
-        bytes: 0,
         events: world.events_planned(),
         virtual_s: duration.as_secs_f64(),
         wall_s,

@@ -225,6 +225,9 @@ impl<'a> Builder<'a> {
                     publish
                 }
             };
+            let to = self.plan.calls[delivered as usize].to;
+            let link = self.link(broker, to);
+            self.plan.calls[delivered as usize].there = link;
             self.plan.calls[publish as usize].delivers = Some(delivered);
         }
         Ok(made)

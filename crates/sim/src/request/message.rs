@@ -1,0 +1,112 @@
+//! Messages: publishing, and deliveries that have a life of their own.
+
+use super::{Caller, Failure, Frame, Phase, Ref, salt};
+use crate::engine::{MICRO, Time, nanos};
+use crate::link::Flight;
+use crate::plan::{CallId, CallPlan};
+use crate::rng::join;
+use crate::world::{Event, World};
+
+/// A publish without confirmation returns when the frame is written.
+const PUBLISH: (f64, f64) = (100.0 * MICRO as f64, 400.0 * MICRO as f64);
+/// A broker routes and stores a message.
+const ROUTE: (f64, f64) = (200.0 * MICRO as f64, 900.0 * MICRO as f64);
+/// What a request costs a generator, or a message a broker, in CPU-nanoseconds.
+const SIDE_WORK: f64 = 200.0 * MICRO as f64;
+
+impl World {
+    /// Hands a message to the broker and goes on; the delivery is a life of its own.
+    pub(super) fn publish(&mut self, at: Ref) {
+        let Some(frame) = self.frames.get(at) else { return };
+        let plan = &self.plan.calls[frame.call as usize];
+        let Some(broker) = self.choose(plan.to, frame.key).filter(|&pod| self.pods[pod as usize].serves()) else {
+            self.refuse(at);
+            return;
+        };
+        let (key, trace, caller, delivers) = (frame.key, frame.trace, frame.caller, plan.delivers);
+        let (there, bytes) = (plan.there, self.plan.operations[plan.operation as usize].request_bytes);
+        let mut draw = self.streams.travel.at(join(key, salt::THERE));
+        let now = self.events.now();
+        let travel = self.settled(there, bytes, key);
+        let frame = self.frames.get_mut(at).expect("it was there a moment ago");
+        (frame.pod, frame.status, frame.phase) = (broker, 200, Phase::Returning);
+        self.pods[caller as usize].traffic.sent += u64::from(bytes);
+        self.pods[broker as usize].traffic.received += u64::from(bytes);
+        self.events.plan(now + nanos(draw.between(PUBLISH.0, PUBLISH.1)), Event::Returned(at));
+        let Some(delivery) = delivers else { return };
+        let span = self.streams.spans.id(join(key, salt::CLIENT));
+        let caller = Caller { parent: None, session: None, pod: broker, key: join(key, salt::DELIVERY), trace, span };
+        let route = nanos(draw.between(ROUTE.0, ROUTE.1));
+        let leaves = now + travel + route;
+        self.pods[broker as usize].requests += 1;
+        self.charge(broker, SIDE_WORK);
+        self.deliver_later(delivery, caller, leaves);
+    }
+
+    pub(super) fn deliver_later(&mut self, id: CallId, caller: Caller, leaves: Time) {
+        let CallPlan { there: link, to, .. } = self.plan.calls[id as usize];
+        let bytes = self.plan.operations[self.plan.calls[id as usize].operation as usize].request_bytes;
+        let travel = self.settled(link, bytes, caller.key);
+        let pod = self.places[to as usize].start;
+        let at = self.frames.insert(Frame {
+            generation: 0,
+            used: true,
+            call: id,
+            key: caller.key,
+            trace: caller.trace,
+            parent_span: caller.span,
+            parent: None,
+            session: None,
+            caller: caller.pod,
+            caller_epoch: self.pods[caller.pod as usize].epoch,
+            pod,
+            epoch: 0,
+            start: self.events.now(),
+            served: self.events.now(),
+            phase: Phase::Going,
+            client_open: false,
+            holds_connection: false,
+            next_child: 0,
+            work: 0.0,
+            failure: Failure::None,
+            cause: None,
+            outcome: Failure::None,
+            status: 0,
+        });
+        self.events.plan(leaves + travel, Event::Arrive(at));
+    }
+
+    /// Time until a message has surely arrived, retransmissions included.
+    pub(super) fn settled(&mut self, link: u32, bytes: u32, key: u64) -> Time {
+        let mut waited = 0;
+        for attempt in 0.. {
+            let mut draw = self.streams.travel.at(join(key, salt::BACK + u64::from(attempt)));
+            match self.links[link as usize].send(bytes, attempt, &mut draw, &mut self.meters) {
+                Flight::Arrives(after) => return waited + after,
+                Flight::Again(after) => waited += after,
+                Flight::GivenUp => break,
+            }
+        }
+        waited
+    }
+
+    /// A message has come to its consumer, or waits at the broker until there is one.
+    pub(super) fn deliver(&mut self, at: Ref) {
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        let slot = frame.pod as usize;
+        if self.pods[slot].serves() {
+            frame.epoch = self.pods[slot].epoch;
+            self.queue(at);
+        } else {
+            self.undelivered[self.plan.calls[frame.call as usize].to as usize].push_back(at);
+        }
+    }
+
+    /// A consumer is there again: what waits at the broker is delivered.
+    pub(crate) fn redeliver(&mut self, service: u16) {
+        let waiting = std::mem::take(&mut self.undelivered[service as usize]);
+        for at in waiting {
+            self.deliver(at);
+        }
+    }
+}
