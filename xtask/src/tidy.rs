@@ -86,7 +86,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tonic", &["telemetry"]),
     ("axum", &["server"]),
     ("ureq", &["client"]),
-    ("saphyr", &["seed"]),
+    ("saphyr-parser", &["seed"]),
 ];
 
 pub fn run() -> Result<()> {
