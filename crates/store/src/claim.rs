@@ -28,9 +28,11 @@ impl Store {
         let _one_at_a_time = self.claims().lock().await;
         for (task, run) in self.candidates().await? {
             let claimed = self
-                .write(async |tx| {
-                    let locked = Locked::take(tx, run).await?;
-                    take_up(locked, task, owner, ttl).await
+                .write(|tx, _| {
+                    Box::pin(async move {
+                        let locked = Locked::take(tx, run).await?;
+                        take_up(locked, task, owner, ttl).await
+                    })
                 })
                 .await?;
             if claimed.is_some() {

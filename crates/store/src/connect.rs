@@ -3,7 +3,9 @@
 //! SQLite has one writing connection (WAL, `BEGIN IMMEDIATE`) and a few reading ones. MariaDB and MySQL have one pool
 //! with READ COMMITTED, and a transaction that lost against another one is repeated as a whole.
 
+use std::marker::PhantomData;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,8 +140,9 @@ impl Store {
 
     /// Runs `body` in one transaction: all of it is stored, or nothing.
     ///
-    /// `body` may run several times and must have no effect beside the transaction.
-    pub(crate) async fn write<T>(&self, body: impl AsyncFn(&DatabaseTransaction) -> Work<T>) -> Result<T> {
+    /// `body` may run several times and must have no effect beside the transaction. It is a function that boxes its future
+    /// because the future of an async closure is not known to be `Send`, so that nobody could spawn what writes.
+    pub(crate) async fn write<'env, T: Send>(&self, body: impl Body<'env, T>) -> Result<T> {
         let mut tries = 0;
         loop {
             match self.attempt(&body).await {
@@ -156,13 +159,13 @@ impl Store {
         }
     }
 
-    async fn attempt<T>(&self, body: &impl AsyncFn(&DatabaseTransaction) -> Work<T>) -> Work<T> {
+    async fn attempt<'env, T: Send>(&self, body: &impl Body<'env, T>) -> Work<T> {
         let immediate = TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..Default::default()
         };
         let transaction = self.inner.write.begin_with_options(immediate).await?;
-        match body(&transaction).await {
+        match body(&transaction, PhantomData).await {
             Ok(value) => {
                 transaction.commit().await?;
                 Ok(value)
@@ -177,6 +180,20 @@ impl Store {
         }
     }
 }
+
+/// What happens inside a transaction. `'env` is the lifetime of what it borrows from outside; the second argument only says
+/// that this outlives the transaction.
+pub(crate) trait Body<'env, T>:
+    for<'tx> Fn(&'tx DatabaseTransaction, PhantomData<&'tx &'env ()>) -> BoxFuture<'tx, Work<T>> + Send + Sync
+{
+}
+
+impl<'env, T, F> Body<'env, T> for F where
+    F: for<'tx> Fn(&'tx DatabaseTransaction, PhantomData<&'tx &'env ()>) -> BoxFuture<'tx, Work<T>> + Send + Sync
+{
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

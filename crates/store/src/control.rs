@@ -51,33 +51,35 @@ impl Store {
     /// # Errors
     /// `run.unknown`; `run.already_ended`.
     pub async fn request_cancel(&self, id: RunId) -> Result<CancelReceipt> {
-        self.write(async |tx| {
-            let mut run = Locked::take(tx, id).await?;
-            let state = run.state()?;
-            if state.is_terminal() && state != RunState::Cancelled {
-                return Err(already_ended(id, state).into());
-            }
-            let (mut cancelled, mut unwinding) = (Vec::new(), Vec::new());
-            for row in open_rows(&run).await? {
-                let task = TaskId(uuid(&row.id)?);
-                if row.attempt == 0 {
-                    cancel_row(&mut run, &row, task).await?;
-                    cancelled.push(task);
-                } else {
-                    wake(&run, &row).await?;
-                    unwinding.push(task);
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let mut run = Locked::take(tx, id).await?;
+                let state = run.state()?;
+                if state.is_terminal() && state != RunState::Cancelled {
+                    return Err(already_ended(id, state).into());
                 }
-            }
-            if !run.row.cancel_requested && state != RunState::Cancelled {
-                run.row.cancel_requested = true;
-                run.tell(None, NewEvent::new("trace.cancel.requested", "the run was asked to stop"));
-            }
-            if unwinding.is_empty() && state != RunState::Cancelled {
-                finish_run(&mut run, &Finish::cancelled()).await?;
-            }
-            let state = run.state()?;
-            run.write().await?;
-            Ok(CancelReceipt { state, cancelled, unwinding })
+                let (mut cancelled, mut unwinding) = (Vec::new(), Vec::new());
+                for row in open_rows(&run).await? {
+                    let task = TaskId(uuid(&row.id)?);
+                    if row.attempt == 0 {
+                        cancel_row(&mut run, &row, task).await?;
+                        cancelled.push(task);
+                    } else {
+                        wake(&run, &row).await?;
+                        unwinding.push(task);
+                    }
+                }
+                if !run.row.cancel_requested && state != RunState::Cancelled {
+                    run.row.cancel_requested = true;
+                    run.tell(None, NewEvent::new("trace.cancel.requested", "the run was asked to stop"));
+                }
+                if unwinding.is_empty() && state != RunState::Cancelled {
+                    finish_run(&mut run, &Finish::cancelled()).await?;
+                }
+                let state = run.state()?;
+                run.write().await?;
+                Ok(CancelReceipt { state, cancelled, unwinding })
+            })
         })
         .await
     }
@@ -99,19 +101,24 @@ impl Store {
     }
 
     async fn set_paused(&self, id: RunId, paused: bool) -> Result<Run> {
-        self.write(async |tx| {
-            let mut run = Locked::take(tx, id).await?;
-            let state = run.state()?;
-            if state.is_terminal() {
-                return Err(already_ended(id, state).into());
-            }
-            if run.row.pause_requested != paused {
-                run.row.pause_requested = paused;
-                let (name, words) =
-                    if paused { ("trace.paused", "the run is paused") } else { ("trace.resumed", "the run goes on") };
-                run.tell(None, NewEvent::new(name, words));
-            }
-            Run::read(run.write().await?)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let mut run = Locked::take(tx, id).await?;
+                let state = run.state()?;
+                if state.is_terminal() {
+                    return Err(already_ended(id, state).into());
+                }
+                if run.row.pause_requested != paused {
+                    run.row.pause_requested = paused;
+                    let (name, words) = if paused {
+                        ("trace.paused", "the run is paused")
+                    } else {
+                        ("trace.resumed", "the run goes on")
+                    };
+                    run.tell(None, NewEvent::new(name, words));
+                }
+                Run::read(run.write().await?)
+            })
         })
         .await
     }
@@ -123,34 +130,37 @@ impl Store {
     /// `run.not_retryable` when it has not failed and was not cancelled; `run.step_unknown` when it has no task of that
     /// kind; `run.step_not_reached`.
     pub async fn retry_run(&self, id: RunId, from: Option<TaskKind>) -> Result<Retried> {
-        self.write(async |tx| {
-            let mut run = Locked::take(tx, id).await?;
-            let state = run.state()?;
-            if !matches!(state, RunState::Failed | RunState::Cancelled) {
-                return Err(Problem::new(
-                    ErrorKind::Conflict,
-                    "run.not_retryable",
-                    "only a run that failed or was cancelled can be retried",
-                )
-                .found(format!("run {id} is {state}"))
-                .into());
-            }
-            let row = retried_task(&run, from).await?;
-            let kind = word("task kind", row.kind, TaskKind::from_code)?;
-            let pack = pack_before(&run, &row, kind).await?;
-            injection::rewind(&mut run, pack).await?;
-            run.row.retry_count += 1;
-            run.row.cancel_requested = false;
-            run.row.pause_requested = false;
-            run.row.verdict = if kind == TaskKind::RunAlgorithm { run.row.verdict } else { None };
-            run.explain(None, None);
-            run.change_state(RunState::Running)?;
-            let task = repeat(&mut run, &row).await?;
-            let payload = json!({"task_id": task, "from": kind.as_str(), "retry": run.row.retry_count});
-            let event = NewEvent::new("trace.retried", format!("the run starts again from {kind}")).payload(payload);
-            run.tell(Some((task, kind)), event);
-            let run = Run::read(run.write().await?)?;
-            Ok(Retried { run, task, from: kind })
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let mut run = Locked::take(tx, id).await?;
+                let state = run.state()?;
+                if !matches!(state, RunState::Failed | RunState::Cancelled) {
+                    return Err(Problem::new(
+                        ErrorKind::Conflict,
+                        "run.not_retryable",
+                        "only a run that failed or was cancelled can be retried",
+                    )
+                    .found(format!("run {id} is {state}"))
+                    .into());
+                }
+                let row = retried_task(&run, from).await?;
+                let kind = word("task kind", row.kind, TaskKind::from_code)?;
+                let pack = pack_before(&run, &row, kind).await?;
+                injection::rewind(&mut run, pack).await?;
+                run.row.retry_count += 1;
+                run.row.cancel_requested = false;
+                run.row.pause_requested = false;
+                run.row.verdict = if kind == TaskKind::RunAlgorithm { run.row.verdict } else { None };
+                run.explain(None, None);
+                run.change_state(RunState::Running)?;
+                let task = repeat(&mut run, &row).await?;
+                let payload = json!({"task_id": task, "from": kind.as_str(), "retry": run.row.retry_count});
+                let event =
+                    NewEvent::new("trace.retried", format!("the run starts again from {kind}")).payload(payload);
+                run.tell(Some((task, kind)), event);
+                let run = Run::read(run.write().await?)?;
+                Ok(Retried { run, task, from: kind })
+            })
         })
         .await
     }
@@ -171,26 +181,28 @@ impl Store {
 
     /// Engages or disengages the kill switch. Engaging wakes every waiting task, so that live faults are recovered now.
     pub async fn set_kill_switch(&self, engaged: bool, reason: &str, changed_by: &str) -> Result<KillSwitch> {
-        self.write(async |tx| {
-            let now = WallTime::now().0;
-            let row = entity::switch::Model {
-                name: KILL_SWITCH.to_owned(),
-                engaged,
-                reason: fit(reason, 512),
-                changed_by: fit(changed_by, 128),
-                changed_at: now,
-            };
-            entity::switch::Entity::delete_by_id(KILL_SWITCH).exec(tx).await?;
-            entity::switch::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
-            if engaged {
-                entity::task::Entity::update_many()
-                    .col_expr(Column::DueAt, Expr::value(now))
-                    .filter(Column::State.eq(TaskState::Rescheduled.code()))
-                    .filter(Column::DueAt.gt(now))
-                    .exec(tx)
-                    .await?;
-            }
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let now = WallTime::now().0;
+                let row = entity::switch::Model {
+                    name: KILL_SWITCH.to_owned(),
+                    engaged,
+                    reason: fit(reason, 512),
+                    changed_by: fit(changed_by, 128),
+                    changed_at: now,
+                };
+                entity::switch::Entity::delete_by_id(KILL_SWITCH).exec(tx).await?;
+                entity::switch::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
+                if engaged {
+                    entity::task::Entity::update_many()
+                        .col_expr(Column::DueAt, Expr::value(now))
+                        .filter(Column::State.eq(TaskState::Rescheduled.code()))
+                        .filter(Column::DueAt.gt(now))
+                        .exec(tx)
+                        .await?;
+                }
+                Ok(())
+            })
         })
         .await?;
         self.kill_switch().await

@@ -323,7 +323,6 @@ entity!(
     id: i32,
     container_id: i32,
     name: String,
-    order_key: String,
     image_ref: String,
     command: String,
     github_link: String,

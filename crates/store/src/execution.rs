@@ -131,17 +131,22 @@ impl Store {
     /// # Errors
     /// `fence.stale`; `execution.already_ended` when it succeeded.
     pub async fn start_execution(&self, claim: &Claim, new: &NewExecution) -> Result<ExecutionId> {
-        self.write(async |tx| {
-            let (mut run, _) = held(tx, claim).await?;
-            let id = match by_task(tx, claim.task).await? {
-                Some(row) => reopen(&run, row).await?,
-                None => insert(&run, claim.task, new).await?,
-            };
-            let words = format!("{} {} starts", new.algorithm, new.version);
-            let payload = json!({"execution_id": id, "algorithm": new.algorithm, "version": new.version});
-            run.tell(Some((claim.task, claim.kind)), NewEvent::new("algorithm.run.started", words).payload(payload));
-            run.write().await?;
-            Ok(id)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let (mut run, _) = held(tx, claim).await?;
+                let id = match by_task(tx, claim.task).await? {
+                    Some(row) => reopen(&run, row).await?,
+                    None => insert(&run, claim.task, new).await?,
+                };
+                let words = format!("{} {} starts", new.algorithm, new.version);
+                let payload = json!({"execution_id": id, "algorithm": new.algorithm, "version": new.version});
+                run.tell(
+                    Some((claim.task, claim.kind)),
+                    NewEvent::new("algorithm.run.started", words).payload(payload),
+                );
+                run.write().await?;
+                Ok(id)
+            })
         })
         .await
     }

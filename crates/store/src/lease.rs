@@ -20,6 +20,7 @@ use crate::connect::Store;
 use crate::convert::{fit, optional_uuid, uuid};
 use crate::entity::{self, lease::Column};
 use crate::failure::{Failure, Work, is_duplicate};
+use crate::query::starting;
 
 /// One life of one process. A restarted process is another incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -221,12 +222,9 @@ pub(crate) fn task_resource(task: TaskId) -> String {
     format!("task:{task}")
 }
 
-/// Resources whose names start with `prefix`, by order: `LIKE` would ignore case on one back end and read `_` as a wildcard.
+/// Resources whose names start with `prefix`.
 pub(crate) fn prefixed(prefix: &str) -> Condition {
-    let Some(last) = prefix.chars().last() else { return Condition::all() };
-    let next = char::from_u32(u32::from(last) + 1).expect("prefixes end in ASCII");
-    let end = format!("{}{next}", &prefix[..prefix.len() - last.len_utf8()]);
-    Condition::all().add(Column::Resource.gte(prefix)).add(Column::Resource.lt(end))
+    starting(Column::Resource, prefix)
 }
 
 fn micros(ttl: Duration) -> i64 {
@@ -236,17 +234,19 @@ fn micros(ttl: Duration) -> i64 {
 impl Store {
     /// Makes a process known before it owns anything.
     pub async fn enter(&self, incarnation: &Incarnation) -> Result<()> {
-        self.write(async |tx| {
-            let row = entity::incarnation::Model {
-                id: incarnation.id.to_string(),
-                folder: incarnation.folder.to_string(),
-                host: fit(&incarnation.host, 255),
-                pid: i64::from(incarnation.pid),
-                role: fit(&incarnation.role, 32),
-                started_at: WallTime::now().0,
-            };
-            entity::incarnation::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::incarnation::Model {
+                    id: incarnation.id.to_string(),
+                    folder: incarnation.folder.to_string(),
+                    host: fit(&incarnation.host, 255),
+                    pid: i64::from(incarnation.pid),
+                    role: fit(&incarnation.role, 32),
+                    started_at: WallTime::now().0,
+                };
+                entity::incarnation::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
+                Ok(())
+            })
         })
         .await
     }
@@ -273,12 +273,16 @@ impl Store {
     /// Takes a singleton duty (`duty:reconciler`, `seed:apply`) when it is free or held by `owner` already.
     pub async fn acquire(&self, resource: &str, owner: IncarnationId, ttl: Duration, note: &str) -> Result<Acquired> {
         let holder = Holder { owner, run: None, task: None, ttl };
-        self.write(async |tx| match grant(tx, resource, holder, note).await? {
-            Grant::Got(fence) => Ok(Acquired::Yes(Lease { resource: resource.to_owned(), owner, fence })),
-            Grant::Busy(row) => match HeldLease::read(row)? {
-                Some(held) => Ok(Acquired::No(held)),
-                None => Err(crate::failure::lost("lease")),
-            },
+        self.write(|tx, _| {
+            Box::pin(async move {
+                match grant(tx, resource, holder, note).await? {
+                    Grant::Got(fence) => Ok(Acquired::Yes(Lease { resource: resource.to_owned(), owner, fence })),
+                    Grant::Busy(row) => match HeldLease::read(row)? {
+                        Some(held) => Ok(Acquired::No(held)),
+                        None => Err(crate::failure::lost("lease")),
+                    },
+                }
+            })
         })
         .await
     }
@@ -288,16 +292,18 @@ impl Store {
     /// # Errors
     /// `fence.stale` when somebody else holds it.
     pub async fn renew(&self, lease: &Lease) -> Result<()> {
-        self.write(async |tx| {
-            let renewed = entity::lease::Entity::update_many()
-                .col_expr(Column::Heartbeat, Expr::col(Column::Heartbeat).add(1))
-                .col_expr(Column::RenewedAt, Expr::value(WallTime::now().0))
-                .filter(Column::Resource.eq(lease.resource.as_str()))
-                .filter(Column::Owner.eq(lease.owner.to_string()))
-                .filter(Column::Fence.eq(lease.fence))
-                .exec(tx)
-                .await?;
-            if renewed.rows_affected == 1 { Ok(()) } else { Err(lease.stale().into()) }
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let renewed = entity::lease::Entity::update_many()
+                    .col_expr(Column::Heartbeat, Expr::col(Column::Heartbeat).add(1))
+                    .col_expr(Column::RenewedAt, Expr::value(WallTime::now().0))
+                    .filter(Column::Resource.eq(lease.resource.as_str()))
+                    .filter(Column::Owner.eq(lease.owner.to_string()))
+                    .filter(Column::Fence.eq(lease.fence))
+                    .exec(tx)
+                    .await?;
+                if renewed.rows_affected == 1 { Ok(()) } else { Err(lease.stale().into()) }
+            })
         })
         .await
     }
@@ -305,15 +311,17 @@ impl Store {
     /// Shows that a process lives, for everything that it owns at once, and returns what that is. A claim that is not
     /// among it was taken over: its work must stop.
     pub async fn heartbeat(&self, owner: IncarnationId) -> Result<Vec<HeldLease>> {
-        self.write(async |tx| {
-            entity::lease::Entity::update_many()
-                .col_expr(Column::Heartbeat, Expr::col(Column::Heartbeat).add(1))
-                .col_expr(Column::RenewedAt, Expr::value(WallTime::now().0))
-                .filter(Column::Owner.eq(owner.to_string()))
-                .exec(tx)
-                .await?;
-            let rows = entity::lease::Entity::find().filter(Column::Owner.eq(owner.to_string())).all(tx).await?;
-            held(rows)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                entity::lease::Entity::update_many()
+                    .col_expr(Column::Heartbeat, Expr::col(Column::Heartbeat).add(1))
+                    .col_expr(Column::RenewedAt, Expr::value(WallTime::now().0))
+                    .filter(Column::Owner.eq(owner.to_string()))
+                    .exec(tx)
+                    .await?;
+                let rows = entity::lease::Entity::find().filter(Column::Owner.eq(owner.to_string())).all(tx).await?;
+                held(rows)
+            })
         })
         .await
     }
@@ -323,12 +331,14 @@ impl Store {
     /// # Errors
     /// `fence.stale` when somebody else holds it.
     pub async fn release(&self, lease: &Lease) -> Result<()> {
-        self.write(async |tx| {
-            let exactly = Condition::all()
-                .add(Column::Resource.eq(lease.resource.as_str()))
-                .add(Column::Owner.eq(lease.owner.to_string()))
-                .add(Column::Fence.eq(lease.fence));
-            if free(tx, exactly).await? == 1 { Ok(()) } else { Err(lease.stale().into()) }
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let exactly = Condition::all()
+                    .add(Column::Resource.eq(lease.resource.as_str()))
+                    .add(Column::Owner.eq(lease.owner.to_string()))
+                    .add(Column::Fence.eq(lease.fence));
+                if free(tx, exactly).await? == 1 { Ok(()) } else { Err(lease.stale().into()) }
+            })
         })
         .await
     }
@@ -359,11 +369,13 @@ impl Store {
 
     /// Frees a resource whoever holds it: an operator's decision. Returns who held it.
     pub async fn force_release(&self, resource: &str) -> Result<Option<HeldLease>> {
-        self.write(async |tx| {
-            let row = entity::lease::Entity::find_by_id(resource).lock_exclusive().one(tx).await?;
-            let Some(held) = row.map(HeldLease::read).transpose()?.flatten() else { return Ok(None) };
-            free(tx, Condition::all().add(Column::Resource.eq(resource))).await?;
-            Ok(Some(held))
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::lease::Entity::find_by_id(resource).lock_exclusive().one(tx).await?;
+                let Some(held) = row.map(HeldLease::read).transpose()?.flatten() else { return Ok(None) };
+                free(tx, Condition::all().add(Column::Resource.eq(resource))).await?;
+                Ok(Some(held))
+            })
         })
         .await
     }

@@ -47,29 +47,32 @@ impl Store {
     /// `fence.stale`.
     pub async fn acquire_slot(&self, claim: &Claim, candidates: &[Slot]) -> Result<SlotGrant> {
         let holder = Holder { owner: claim.owner, run: Some(claim.run), task: None, ttl: TTL };
-        self.write(async |tx| {
-            let (mut run, _) = held(tx, claim).await?;
-            let mut busy = Vec::new();
-            for slot in own_first(candidates, run.row.namespace.as_deref()) {
-                let namespace = slot.namespace();
-                let resource = format!("slot:{namespace}");
-                match grant(tx, &resource, holder, &format!("run {}", claim.run)).await? {
-                    Grant::Busy(row) => busy.extend(HeldLease::read(row)?),
-                    Grant::Got(fence) => {
-                        if run.row.namespace.as_deref() != Some(namespace.as_str()) {
-                            let words = format!("the run leases slot {namespace}");
-                            let event = NewEvent::new("acquire.lock", words).payload(json!({"namespace": namespace}));
-                            run.tell(Some((claim.task, claim.kind)), event);
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let (mut run, _) = held(tx, claim).await?;
+                let mut busy = Vec::new();
+                for slot in own_first(candidates, run.row.namespace.as_deref()) {
+                    let namespace = slot.namespace();
+                    let resource = format!("slot:{namespace}");
+                    match grant(tx, &resource, holder, &format!("run {}", claim.run)).await? {
+                        Grant::Busy(row) => busy.extend(HeldLease::read(row)?),
+                        Grant::Got(fence) => {
+                            if run.row.namespace.as_deref() != Some(namespace.as_str()) {
+                                let words = format!("the run leases slot {namespace}");
+                                let event =
+                                    NewEvent::new("acquire.lock", words).payload(json!({"namespace": namespace}));
+                                run.tell(Some((claim.task, claim.kind)), event);
+                            }
+                            run.row.namespace = Some(namespace);
+                            run.row.slot = i32::try_from(slot.number).ok();
+                            run.write().await?;
+                            let lease = Lease { resource, owner: claim.owner, fence };
+                            return Ok(SlotGrant::Got { slot: slot.clone(), lease });
                         }
-                        run.row.namespace = Some(namespace);
-                        run.row.slot = i32::try_from(slot.number).ok();
-                        run.write().await?;
-                        let lease = Lease { resource, owner: claim.owner, fence };
-                        return Ok(SlotGrant::Got { slot: slot.clone(), lease });
                     }
                 }
-            }
-            Ok(SlotGrant::Busy(busy))
+                Ok(SlotGrant::Busy(busy))
+            })
         })
         .await
     }
@@ -80,25 +83,27 @@ impl Store {
     /// `fence.stale`.
     pub async fn acquire_limit(&self, claim: &Claim, name: &str, capacity: u32) -> Result<LimitGrant> {
         let holder = Holder { owner: claim.owner, run: Some(claim.run), task: Some(claim.task), ttl: TTL };
-        self.write(async |tx| {
-            held(tx, claim).await?;
-            let holders = holders(tx, name).await?;
-            if let Some(own) = holders.iter().find(|lease| lease.task == Some(claim.task)) {
-                let (resource, fence) = (own.resource.clone(), own.fence);
-                return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence }));
-            }
-            if holders.len() >= capacity as usize {
-                return Ok(LimitGrant::Full(holders));
-            }
-            let taken: Vec<&str> = holders.iter().map(|lease| lease.resource.as_str()).collect();
-            let names = (0..capacity).map(|number| format!("limit:{name}:{number}"));
-            for resource in names.filter(|resource| !taken.contains(&resource.as_str())) {
-                let note = format!("{} of run {}", claim.kind, claim.run);
-                if let Grant::Got(fence) = grant(tx, &resource, holder, &note).await? {
+        self.write(|tx, _| {
+            Box::pin(async move {
+                held(tx, claim).await?;
+                let holders = holders(tx, name).await?;
+                if let Some(own) = holders.iter().find(|lease| lease.task == Some(claim.task)) {
+                    let (resource, fence) = (own.resource.clone(), own.fence);
                     return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence }));
                 }
-            }
-            Ok(LimitGrant::Full(holders))
+                if holders.len() >= capacity as usize {
+                    return Ok(LimitGrant::Full(holders));
+                }
+                let taken: Vec<&str> = holders.iter().map(|lease| lease.resource.as_str()).collect();
+                let names = (0..capacity).map(|number| format!("limit:{name}:{number}"));
+                for resource in names.filter(|resource| !taken.contains(&resource.as_str())) {
+                    let note = format!("{} of run {}", claim.kind, claim.run);
+                    if let Grant::Got(fence) = grant(tx, &resource, holder, &note).await? {
+                        return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence }));
+                    }
+                }
+                Ok(LimitGrant::Full(holders))
+            })
         })
         .await
     }
@@ -108,13 +113,15 @@ impl Store {
     /// # Errors
     /// `fence.stale`.
     pub async fn release_limit(&self, claim: &Claim, name: &str) -> Result<()> {
-        self.write(async |tx| {
-            held(tx, claim).await?;
-            let own = Condition::all()
-                .add(Column::TaskId.eq(claim.task.to_string()))
-                .add(prefixed(&format!("limit:{name}:")));
-            free(tx, own).await?;
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                held(tx, claim).await?;
+                let own = Condition::all()
+                    .add(Column::TaskId.eq(claim.task.to_string()))
+                    .add(prefixed(&format!("limit:{name}:")));
+                free(tx, own).await?;
+                Ok(())
+            })
         })
         .await
     }

@@ -44,24 +44,26 @@ impl LogLevel {
 impl Store {
     /// Appends lines to a task's log. Not fenced: what a worker saw is worth keeping even if it lost the task.
     pub async fn log(&self, run: RunId, task: TaskId, lines: &[(LogLevel, String)]) -> Result<()> {
-        self.write(async |tx| {
-            for part in lines.chunks(100) {
-                let rows = part.iter().map(|(level, line)| {
-                    let row = entity::task_log::Model {
-                        id: 0,
-                        run_id: run.to_string(),
-                        task_id: task.to_string(),
-                        logged_at: WallTime::now().0,
-                        level: level.as_str().to_owned(),
-                        line: line.clone(),
-                    };
-                    let mut row = row.into_active_model();
-                    row.id = ActiveValue::NotSet;
-                    row
-                });
-                entity::task_log::Entity::insert_many(rows).exec_without_returning(tx).await?;
-            }
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                for part in lines.chunks(100) {
+                    let rows = part.iter().map(|(level, line)| {
+                        let row = entity::task_log::Model {
+                            id: 0,
+                            run_id: run.to_string(),
+                            task_id: task.to_string(),
+                            logged_at: WallTime::now().0,
+                            level: level.as_str().to_owned(),
+                            line: line.clone(),
+                        };
+                        let mut row = row.into_active_model();
+                        row.id = ActiveValue::NotSet;
+                        row
+                    });
+                    entity::task_log::Entity::insert_many(rows).exec_without_returning(tx).await?;
+                }
+                Ok(())
+            })
         })
         .await
     }

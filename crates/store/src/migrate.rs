@@ -48,22 +48,24 @@ impl Store {
     }
 
     async fn migrate_sqlite(&self) -> Result<Vec<&'static str>> {
-        let ledger = render(LEDGER, DbBackend::Sqlite);
-        self.write(async |tx| Ok(tx.execute_unprepared(&ledger).await?)).await?;
+        let ledger = &render(LEDGER, DbBackend::Sqlite);
+        self.write(|tx, _| Box::pin(async move { Ok(tx.execute_unprepared(&ledger).await?) })).await?;
         let mut now_applied = Vec::new();
         if self.pending_migrations().await?.is_empty() {
             return Ok(now_applied);
         }
         for step in migration::steps() {
-            let sql = render(step.sql, DbBackend::Sqlite);
+            let sql = &render(step.sql, DbBackend::Sqlite);
             let fresh = self
-                .write(async |tx| {
-                    if is_recorded(tx, step).await? {
-                        return Ok(false);
-                    }
-                    tx.execute_unprepared(&sql).await?;
-                    record(tx, step).await?;
-                    Ok(true)
+                .write(|tx, _| {
+                    Box::pin(async move {
+                        if is_recorded(tx, step).await? {
+                            return Ok(false);
+                        }
+                        tx.execute_unprepared(&sql).await?;
+                        record(tx, step).await?;
+                        Ok(true)
+                    })
                 })
                 .await?;
             if fresh {

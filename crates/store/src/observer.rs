@@ -85,12 +85,14 @@ impl Store {
         match (seen.run, seen.task) {
             (Some(run), Some(task)) => self.take_task_over(seen, run, task).await,
             _ => {
-                self.write(async |tx| {
-                    let exactly = Condition::all()
-                        .add(Column::Resource.eq(seen.resource.as_str()))
-                        .add(Column::Fence.eq(seen.fence))
-                        .add(Column::Heartbeat.eq(seen.heartbeat));
-                    Ok(free(tx, exactly).await? == 1)
+                self.write(|tx, _| {
+                    Box::pin(async move {
+                        let exactly = Condition::all()
+                            .add(Column::Resource.eq(seen.resource.as_str()))
+                            .add(Column::Fence.eq(seen.fence))
+                            .add(Column::Heartbeat.eq(seen.heartbeat));
+                        Ok(free(tx, exactly).await? == 1)
+                    })
                 })
                 .await
             }
@@ -98,14 +100,16 @@ impl Store {
     }
 
     async fn take_task_over(&self, seen: &HeldLease, run: RunId, task: TaskId) -> Result<bool> {
-        self.write(async |tx| {
-            let locked = crate::run::Locked::take(tx, run).await?;
-            let row = entity::lease::Entity::find_by_id(seen.resource.as_str()).lock_exclusive().one(tx).await?;
-            let moved = row.is_none_or(|row| (row.fence, row.heartbeat) != (seen.fence, seen.heartbeat));
-            if moved {
-                return Ok(false);
-            }
-            hand_back(locked, task, owner_gone(seen.owner)).await
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let locked = crate::run::Locked::take(tx, run).await?;
+                let row = entity::lease::Entity::find_by_id(seen.resource.as_str()).lock_exclusive().one(tx).await?;
+                let moved = row.is_none_or(|row| (row.fence, row.heartbeat) != (seen.fence, seen.heartbeat));
+                if moved {
+                    return Ok(false);
+                }
+                hand_back(locked, task, owner_gone(seen.owner)).await
+            })
         })
         .await
     }
@@ -133,21 +137,23 @@ impl Store {
 
     /// Dead processes that own nothing any more need not be kept; runs may still hold leases in their name.
     async fn forget_incarnations(&self, dead: &[String]) -> Result<()> {
-        self.write(async |tx| {
-            let owners: Vec<Option<String>> = entity::lease::Entity::find()
-                .select_only()
-                .column(Column::Owner)
-                .filter(Column::Owner.is_not_null())
-                .distinct()
-                .into_tuple()
-                .all(tx)
-                .await?;
-            let idle: Work<Vec<&String>> =
-                Ok(dead.iter().filter(|id| !owners.contains(&Some((*id).clone()))).collect());
-            for id in idle? {
-                entity::incarnation::Entity::delete_by_id(id.as_str()).exec(tx).await?;
-            }
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let owners: Vec<Option<String>> = entity::lease::Entity::find()
+                    .select_only()
+                    .column(Column::Owner)
+                    .filter(Column::Owner.is_not_null())
+                    .distinct()
+                    .into_tuple()
+                    .all(tx)
+                    .await?;
+                let idle: Work<Vec<&String>> =
+                    Ok(dead.iter().filter(|id| !owners.contains(&Some((*id).clone()))).collect());
+                for id in idle? {
+                    entity::incarnation::Entity::delete_by_id(id.as_str()).exec(tx).await?;
+                }
+                Ok(())
+            })
         })
         .await
     }

@@ -98,13 +98,16 @@ impl Store {
     /// # Errors
     /// `fence.stale` when the claim was lost; `state.illegal_change`. The same for all the verbs below.
     pub async fn record(&self, claim: &Claim, effects: Effects) -> Result<()> {
-        self.write(async |tx| {
-            let (mut run, row) = held(tx, claim).await?;
-            // The fence stays, since the claim does; the time of change moves.
-            let columns = vec![(Column::UpdatedAt, Expr::value(run.now.0))];
-            change(&run, &row, TaskState::Running, with_progress(columns, &effects)).await?;
-            apply(&mut run, claim, &effects).await?;
-            settle(run, claim, &effects).await
+        let effects = &effects;
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let (mut run, row) = held(tx, claim).await?;
+                // The fence stays, since the claim does; the time of change moves.
+                let columns = vec![(Column::UpdatedAt, Expr::value(run.now.0))];
+                change(&run, &row, TaskState::Running, with_progress(columns, effects)).await?;
+                apply(&mut run, claim, effects).await?;
+                settle(run, claim, effects).await
+            })
         })
         .await
     }
@@ -121,16 +124,17 @@ impl Store {
 
     /// The step waits, and holds no worker meanwhile. The leases of the task stay with it.
     pub async fn reschedule_task(&self, claim: &Claim, wait: Wait, wake_at: WallTime, effects: Effects) -> Result<()> {
-        self.write(async |tx| {
+        let (wait, effects) = (&wait, &effects);
+        self.write(|tx, _| Box::pin(async move {
             let (mut run, row) = held(tx, claim).await?;
             let columns = vec![(Column::Wait, Expr::value(wrap(&wait)))];
-            sleep_until(&mut run, &row, claim, wake_at, with_progress(columns, &effects)).await?;
-            apply(&mut run, claim, &effects).await?;
+            sleep_until(&mut run, &row, claim, wake_at, with_progress(columns, effects)).await?;
+            apply(&mut run, claim, effects).await?;
             let payload =
                 json!({"task_id": claim.task, "execute_time": wake_at.seconds(), "reason": wait.code, "wait": wait});
             run.tell(origin(claim), NewEvent::new("task.scheduled", wait.message.clone()).payload(payload));
-            settle(run, claim, &effects).await
-        })
+            settle(run, claim, effects).await
+        }))
         .await
     }
 
@@ -143,36 +147,42 @@ impl Store {
         retry_at: Option<WallTime>,
         effects: Effects,
     ) -> Result<Failed> {
-        self.write(async |tx| {
-            let (mut run, row) = held(tx, claim).await?;
-            let failures = row.failures + 1;
-            let mut columns =
-                vec![(Column::Error, Expr::value(wrap(&error))), (Column::Failures, Expr::value(failures))];
-            if let Some(at) = retry_at.filter(|_| failures < row.max_failures) {
-                let wait = Wait::new(error.code.clone(), format!("it failed and is tried again: {error}"));
-                columns.push((Column::Wait, Expr::value(wrap(&wait))));
-                sleep_until(&mut run, &row, claim, at, columns).await?;
-                let payload = json!({
-                    "task_id": claim.task, "failures": failures, "max_failures": row.max_failures,
-                    "execute_time": at.seconds(), "error": error,
-                });
-                run.tell(origin(claim), NewEvent::new("task.retry.status", wait.message).payload(payload));
-                run.write().await?;
-                return Ok(Failed::Retried(at));
-            }
-            let columns = with_progress(columns, &effects);
-            finish_task(&mut run, &row, claim, TaskState::Error, Some(&error), columns, &effects).await?;
-            settle(run, claim, &effects).await?;
-            Ok(Failed::GivenUp)
+        let (error, effects) = (&error, &effects);
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let (mut run, row) = held(tx, claim).await?;
+                let failures = row.failures + 1;
+                let mut columns =
+                    vec![(Column::Error, Expr::value(wrap(error))), (Column::Failures, Expr::value(failures))];
+                if let Some(at) = retry_at.filter(|_| failures < row.max_failures) {
+                    let wait = Wait::new(error.code.clone(), format!("it failed and is tried again: {error}"));
+                    columns.push((Column::Wait, Expr::value(wrap(&wait))));
+                    sleep_until(&mut run, &row, claim, at, columns).await?;
+                    let payload = json!({
+                        "task_id": claim.task, "failures": failures, "max_failures": row.max_failures,
+                        "execute_time": at.seconds(), "error": error,
+                    });
+                    run.tell(origin(claim), NewEvent::new("task.retry.status", wait.message).payload(payload));
+                    run.write().await?;
+                    return Ok(Failed::Retried(at));
+                }
+                let columns = with_progress(columns, effects);
+                finish_task(&mut run, &row, claim, TaskState::Error, Some(error), columns, effects).await?;
+                settle(run, claim, effects).await?;
+                Ok(Failed::GivenUp)
+            })
         })
         .await
     }
 
     async fn end(&self, claim: &Claim, to: TaskState, error: Option<&TaskError>, effects: Effects) -> Result<()> {
-        self.write(async |tx| {
-            let (mut run, row) = held(tx, claim).await?;
-            finish_task(&mut run, &row, claim, to, error, with_progress(Vec::new(), &effects), &effects).await?;
-            settle(run, claim, &effects).await
+        let effects = &effects;
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let (mut run, row) = held(tx, claim).await?;
+                finish_task(&mut run, &row, claim, to, error, with_progress(Vec::new(), effects), effects).await?;
+                settle(run, claim, effects).await
+            })
         })
         .await
     }

@@ -77,24 +77,26 @@ impl Store {
         if let Some(row) = find().one(self.reader()).await.map_err(Failure::from)? {
             return Ok(Project::read(row));
         }
-        self.write(async |tx| {
-            if let Some(row) = find().one(tx).await? {
-                return Ok(Project::read(row));
-            }
-            let row = entity::project::Model {
-                id: 0,
-                name: name.to_owned(),
-                description: description.to_owned(),
-                created_at: WallTime::now().0,
-            };
-            let mut row = row.into_active_model();
-            row.id = ActiveValue::NotSet;
-            match entity::project::Entity::insert(row).exec(tx).await {
-                Err(error) if !is_duplicate(&error) => return Err(error.into()),
-                _ => {}
-            }
-            let row = find().one(tx).await?;
-            Ok(Project::read(row.ok_or_else(|| crate::failure::lost("project"))?))
+        self.write(|tx, _| {
+            Box::pin(async move {
+                if let Some(row) = find().one(tx).await? {
+                    return Ok(Project::read(row));
+                }
+                let row = entity::project::Model {
+                    id: 0,
+                    name: name.to_owned(),
+                    description: description.to_owned(),
+                    created_at: WallTime::now().0,
+                };
+                let mut row = row.into_active_model();
+                row.id = ActiveValue::NotSet;
+                match entity::project::Entity::insert(row).exec(tx).await {
+                    Err(error) if !is_duplicate(&error) => return Err(error.into()),
+                    _ => {}
+                }
+                let row = find().one(tx).await?;
+                Ok(Project::read(row.ok_or_else(|| crate::failure::lost("project"))?))
+            })
         })
         .await
     }
@@ -110,31 +112,34 @@ impl Store {
         description: &str,
         members: &[InjectionId],
     ) -> Result<DatasetId> {
-        self.write(async |tx| {
-            let row = entity::dataset::Model {
-                id: 0,
-                name: name.to_owned(),
-                version: version.to_owned(),
-                description: description.to_owned(),
-                created_at: WallTime::now().0,
-            };
-            let mut row = row.into_active_model();
-            row.id = ActiveValue::NotSet;
-            let id = match entity::dataset::Entity::insert(row).exec(tx).await {
-                Ok(inserted) => inserted.last_insert_id,
-                Err(error) if is_duplicate(&error) => {
-                    let problem = Problem::new(ErrorKind::Conflict, "dataset.exists", "the data set exists already");
-                    return Err(problem.found(format!("`{name}` {version}")).fix("use a new version").into());
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::dataset::Model {
+                    id: 0,
+                    name: name.to_owned(),
+                    version: version.to_owned(),
+                    description: description.to_owned(),
+                    created_at: WallTime::now().0,
+                };
+                let mut row = row.into_active_model();
+                row.id = ActiveValue::NotSet;
+                let id = match entity::dataset::Entity::insert(row).exec(tx).await {
+                    Ok(inserted) => inserted.last_insert_id,
+                    Err(error) if is_duplicate(&error) => {
+                        let problem =
+                            Problem::new(ErrorKind::Conflict, "dataset.exists", "the data set exists already");
+                        return Err(problem.found(format!("`{name}` {version}")).fix("use a new version").into());
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                for part in members.chunks(400) {
+                    let rows = part.iter().map(|member| {
+                        entity::dataset_member::Model { dataset_id: id, injection_id: member.0 }.into_active_model()
+                    });
+                    entity::dataset_member::Entity::insert_many(rows).exec_without_returning(tx).await?;
                 }
-                Err(error) => return Err(error.into()),
-            };
-            for part in members.chunks(400) {
-                let rows = part.iter().map(|member| {
-                    entity::dataset_member::Model { dataset_id: id, injection_id: member.0 }.into_active_model()
-                });
-                entity::dataset_member::Entity::insert_many(rows).exec_without_returning(tx).await?;
-            }
-            Ok(DatasetId(id))
+                Ok(DatasetId(id))
+            })
         })
         .await
     }
@@ -171,18 +176,20 @@ impl Store {
         definition: &Value,
         result: &Value,
     ) -> Result<EvaluationId> {
-        self.write(async |tx| {
-            let row = entity::evaluation::Model {
-                id: 0,
-                project_id: project.0,
-                name: name.to_owned(),
-                definition: to_json(definition),
-                result: to_json(result),
-                created_at: WallTime::now().0,
-            };
-            let mut row = row.into_active_model();
-            row.id = ActiveValue::NotSet;
-            Ok(EvaluationId(entity::evaluation::Entity::insert(row).exec(tx).await?.last_insert_id))
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::evaluation::Model {
+                    id: 0,
+                    project_id: project.0,
+                    name: name.to_owned(),
+                    definition: to_json(definition),
+                    result: to_json(result),
+                    created_at: WallTime::now().0,
+                };
+                let mut row = row.into_active_model();
+                row.id = ActiveValue::NotSet;
+                Ok(EvaluationId(entity::evaluation::Entity::insert(row).exec(tx).await?.last_insert_id))
+            })
         })
         .await
     }

@@ -173,3 +173,11 @@ fn runs_of(group: GroupId) -> sea_orm::sea_query::SelectStatement {
         .and_where(Column::GroupId.eq(group.to_string()))
         .to_owned()
 }
+
+/// Names that start with `prefix`, by their order: `LIKE` would ignore case on one back end and read `_` as a wildcard.
+pub(crate) fn starting(name: impl ColumnTrait, prefix: &str) -> Condition {
+    let Some(last) = prefix.chars().last() else { return Condition::all() };
+    let next = char::from_u32(u32::from(last) + 1).unwrap_or(char::MAX);
+    let end = format!("{}{next}", &prefix[..prefix.len() - last.len_utf8()]);
+    Condition::all().add(name.gte(prefix)).add(name.lt(end))
+}

@@ -73,10 +73,12 @@ impl Store {
     /// # Errors
     /// `idempotency.key_reused` when the key stands for another request.
     pub async fn submit(&self, submission: &Submission) -> Result<Submitted> {
-        let stored = self.write(async |tx| store(tx, submission).await).await;
+        let stored = self.write(|tx, _| Box::pin(async move { store(tx, submission).await })).await;
         match stored {
             // Another process used the same key at the same time and was first: its answer is there now.
-            Err(problem) if problem.code == RACED => self.write(async |tx| store(tx, submission).await).await,
+            Err(problem) if problem.code == RACED => {
+                self.write(|tx, _| Box::pin(async move { store(tx, submission).await })).await
+            }
             other => other,
         }
     }

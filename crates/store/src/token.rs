@@ -71,20 +71,22 @@ impl Store {
         role: TokenRole,
         expires_at: Option<WallTime>,
     ) -> Result<i32> {
-        self.write(async |tx| {
-            let row = entity::token::Model {
-                id: 0,
-                name: fit(name, 128),
-                hash: hash.to_owned(),
-                role: role.as_str().to_owned(),
-                created_at: WallTime::now().0,
-                expires_at: expires_at.map(|at| at.0),
-                last_used_at: None,
-                revoked_at: None,
-            };
-            let mut row = row.into_active_model();
-            row.id = ActiveValue::NotSet;
-            Ok(entity::token::Entity::insert(row).exec(tx).await?.last_insert_id)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::token::Model {
+                    id: 0,
+                    name: fit(name, 128),
+                    hash: hash.to_owned(),
+                    role: role.as_str().to_owned(),
+                    created_at: WallTime::now().0,
+                    expires_at: expires_at.map(|at| at.0),
+                    last_used_at: None,
+                    revoked_at: None,
+                };
+                let mut row = row.into_active_model();
+                row.id = ActiveValue::NotSet;
+                Ok(entity::token::Entity::insert(row).exec(tx).await?.last_insert_id)
+            })
         })
         .await
     }
@@ -114,10 +116,12 @@ impl Store {
     }
 
     async fn touch(&self, id: i32, now: WallTime) -> Result<()> {
-        self.write(async |tx| {
-            let update = entity::token::Entity::update_many().col_expr(Column::LastUsedAt, Expr::value(now.0));
-            update.filter(Column::Id.eq(id)).exec(tx).await?;
-            Ok(())
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let update = entity::token::Entity::update_many().col_expr(Column::LastUsedAt, Expr::value(now.0));
+                update.filter(Column::Id.eq(id)).exec(tx).await?;
+                Ok(())
+            })
         })
         .await
     }
@@ -130,14 +134,16 @@ impl Store {
 
     /// Makes a token invalid. `false` when it was, or there is none of this number.
     pub async fn revoke_token(&self, id: i32) -> Result<bool> {
-        self.write(async |tx| {
-            let revoked = entity::token::Entity::update_many()
-                .col_expr(Column::RevokedAt, Expr::value(WallTime::now().0))
-                .filter(Column::Id.eq(id))
-                .filter(Column::RevokedAt.is_null())
-                .exec(tx)
-                .await?;
-            Ok(revoked.rows_affected == 1)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let revoked = entity::token::Entity::update_many()
+                    .col_expr(Column::RevokedAt, Expr::value(WallTime::now().0))
+                    .filter(Column::Id.eq(id))
+                    .filter(Column::RevokedAt.is_null())
+                    .exec(tx)
+                    .await?;
+                Ok(revoked.rows_affected == 1)
+            })
         })
         .await
     }

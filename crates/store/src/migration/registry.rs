@@ -73,7 +73,6 @@ pub(super) const STEPS: &[Step] = &[
             id {serial},
             container_id INTEGER NOT NULL,
             name VARCHAR(64) NOT NULL,
-            order_key VARCHAR(190) NOT NULL,
             image_ref VARCHAR(512) NOT NULL,
             command TEXT NOT NULL,
             github_link VARCHAR(512) NOT NULL,
