@@ -1,24 +1,12 @@
 //! `conclusion.csv`: what the detector said of each endpoint, in the public form.
 
 use model::{ErrorKind, Problem, Result};
+use rca::detector::{EndpointRow, Figures};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 12] = [
-    "SpanName",
-    "Issues",
-    "AbnormalAvgDuration",
-    "NormalAvgDuration",
-    "AbnormalSuccRate",
-    "NormalSuccRate",
-    "AbnormalP90",
-    "NormalP90",
-    "AbnormalP95",
-    "NormalP95",
-    "AbnormalP99",
-    "NormalP99",
-];
+pub const COLUMNS: [&str; 12] = EndpointRow::COLUMNS;
 
 /// One endpoint in both windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +27,24 @@ pub struct EndpointFigures {
     pub p90: Option<f64>,
     pub p95: Option<f64>,
     pub p99: Option<f64>,
+}
+
+impl From<&EndpointRow> for ConclusionRow {
+    fn from(row: &EndpointRow) -> Self {
+        let figures = |figures: &Figures| EndpointFigures {
+            avg: Some(figures.avg),
+            success_rate: figures.succ_rate,
+            p90: Some(figures.p90),
+            p95: Some(figures.p95),
+            p99: Some(figures.p99),
+        };
+        Self {
+            span_name: row.span_name.clone(),
+            issues: row.issues.clone(),
+            abnormal: figures(&row.abnormal),
+            normal: figures(&row.normal),
+        }
+    }
 }
 
 impl ConclusionRow {
