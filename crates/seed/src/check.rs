@@ -83,7 +83,7 @@ fn systems(seed: &Seed, report: &mut Findings) {
         SystemKeys::of(code, &at, &settings, report);
         if pedestals.contains(code) {
             seed.benchmark(code, &at, report);
-        } else {
+        } else if !seed.document.containers.iter().any(|container| *container.name == code) {
             report.push(
                 Finding::error("system.pedestal_missing", &at, "a system has settings and no pedestal")
                     .found(format!("`{code}`"))

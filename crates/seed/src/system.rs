@@ -76,7 +76,7 @@ impl Seed {
     /// Collects and checks one system.
     ///
     /// # Errors
-    /// `seed.system_unknown` (with the code that may be meant), and every error of the system's settings, pedestal,
+    /// `seed.system_unknown` (with the code that may be meant), `seed.system_disabled`, and every error of the system's settings, pedestal,
     /// overlay, benchmark, prerequisites, and of the algorithms.
     pub fn system(&self, code: &str) -> Result<SystemSeed, Findings> {
         let pedestal = self.of_kind(ContainerKind::Pedestal).find(|container| *container.name == code);
@@ -111,6 +111,12 @@ impl Seed {
     }
 
     fn unknown_system(&self, code: &str) -> Finding {
+        let kind = ContainerKind::Pedestal;
+        if let Some(pedestal) = self.document.containers.iter().find(|c| c.kind.value == kind && *c.name == code) {
+            let at = pedestal.status.as_ref().map_or(&pedestal.at, |status| &status.at);
+            return Finding::error("seed.system_disabled", at, format!("the seed says that `{code}` is not used"))
+                .fix("write `status: 1` to use it");
+        }
         let known = self.systems();
         let finding = Finding::error("seed.system_unknown", &self.document.at, "the seed has no such system")
             .found(format!("`{code}`"))

@@ -37,6 +37,14 @@ fn a_pedestal_has_the_name_of_its_system_and_no_other() {
 }
 
 #[test]
+fn what_the_seed_does_not_use_is_not_registered() {
+    let seed =
+        demo_with("name: ts\n    is_public: true\n    status: 1", "name: ts\n    is_public: true\n    status: 0");
+    assert_eq!(refuse(&seed), ["seed.system_disabled"]);
+    assert!(seed.systems().is_empty());
+}
+
+#[test]
 fn what_cannot_run_is_refused() {
     let cases = [
         ("command: bash /entrypoint.sh", "command: ''", "command.empty"),
