@@ -124,10 +124,6 @@ impl Store {
         &self.inner.read
     }
 
-    pub(crate) fn writer(&self) -> &DatabaseConnection {
-        &self.inner.write
-    }
-
     pub(crate) fn claims(&self) -> &tokio::sync::Mutex<()> {
         &self.inner.claims
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::{ErrorKind, Problem, Result, RunState, SystemCode, SystemId, WallTime};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QuerySelect,
+    ActiveModelTrait, ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, PaginatorTrait,
+    QueryFilter, QuerySelect,
 };
 use serde_json::Value;
 use settings::Expect;
@@ -115,21 +115,24 @@ impl Store {
         options: RegisterOptions,
         by: &str,
     ) -> Result<Registered> {
-        let told = std::sync::Mutex::new(None);
+        let cell = std::sync::Mutex::new(None);
+        let told = &cell;
         let result = self
-            .write(async |tx| {
-                let registered = register(tx, registration, options.force, by).await?;
-                if options.dry_run {
-                    // The transaction is what would happen; the error takes it back.
-                    *told.lock().expect("no holder of this lock panics") = Some(registered);
-                    return Err(Problem::internal(DRY_RUN, "taken back").into());
-                }
-                Ok(registered)
+            .write(|tx, _| {
+                Box::pin(async move {
+                    let registered = register(tx, registration, options.force, by).await?;
+                    if options.dry_run {
+                        // The transaction is what would happen; the error takes it back.
+                        *told.lock().expect("no holder of this lock panics") = Some(registered);
+                        return Err(Problem::internal(DRY_RUN, "taken back").into());
+                    }
+                    Ok(registered)
+                })
             })
             .await;
         match result {
             Err(problem) if problem.code == DRY_RUN => {
-                let registered = told.into_inner().expect("no holder of this lock panics");
+                let registered = cell.into_inner().expect("no holder of this lock panics");
                 let writes = registered.expect("a dry run tells what it did").writes;
                 let there = self.find_system(registration.system.code.as_str()).await?;
                 Ok(Registered { id: there.map(|row| SystemId(row.id)), writes })
@@ -148,12 +151,14 @@ impl Store {
     /// # Errors
     /// As [`Store::register_system`].
     pub async fn register_containers(&self, containers: &[NewContainer]) -> Result<Vec<LayerWrite>> {
-        self.write(async |tx| {
-            let mut writes = Vec::new();
-            for container in containers {
-                version::put_container(tx, container, &mut writes).await?;
-            }
-            Ok(writes)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let mut writes = Vec::new();
+                for container in containers {
+                    version::put_container(tx, container, &mut writes).await?;
+                }
+                Ok(writes)
+            })
         })
         .await
     }
@@ -164,7 +169,7 @@ impl Store {
     /// `system.unknown`; `system.has_live_runs`.
     pub async fn unregister_system(&self, code: &str, by: &str) -> Result<Unregistered> {
         self.system(code).await?;
-        self.write(async |tx| unregister(tx, code, by).await).await
+        self.write(|tx, _| Box::pin(async move { unregister(tx, code, by).await })).await
     }
 
     /// Enables or disables a system: its row, and its setting `status` as an operator's value.
@@ -173,21 +178,23 @@ impl Store {
     /// `system.unknown`.
     pub async fn set_system_enabled(&self, code: &str, enabled: bool, by: &str) -> Result<System> {
         self.system(code).await?;
-        self.write(async |tx| {
-            entity::system::Entity::update_many()
-                .col_expr(Column::Enabled, Expr::value(enabled))
-                .col_expr(Column::UpdatedAt, Expr::value(WallTime::now().0))
-                .col_expr(Column::Revision, sea_orm::ExprTrait::add(Expr::col(Column::Revision), 1))
-                .filter(Column::Code.eq(code))
-                .exec(tx)
-                .await?;
-            let status = format!("{}{code}.status", settings::SYSTEM_PREFIX);
-            if !settings_of(tx, &status).await?.is_empty() {
-                let value = if enabled { "1" } else { "0" };
-                crate::setting::put(tx, &status, value, settings::Owner::Operator, Expect::Anything, by).await?;
-            }
-            let row = entity::system::Entity::find().filter(Column::Code.eq(code)).one(tx).await?;
-            System::read(row.ok_or_else(|| crate::failure::lost("system"))?)
+        self.write(|tx, _| {
+            Box::pin(async move {
+                entity::system::Entity::update_many()
+                    .col_expr(Column::Enabled, Expr::value(enabled))
+                    .col_expr(Column::UpdatedAt, Expr::value(WallTime::now().0))
+                    .col_expr(Column::Revision, sea_orm::ExprTrait::add(Expr::col(Column::Revision), 1))
+                    .filter(Column::Code.eq(code))
+                    .exec(tx)
+                    .await?;
+                let status = format!("{}{code}.status", settings::SYSTEM_PREFIX);
+                if !settings_of(tx, &status).await?.is_empty() {
+                    let value = if enabled { "1" } else { "0" };
+                    crate::setting::put(tx, &status, value, settings::Owner::Operator, Expect::Anything, by).await?;
+                }
+                let row = entity::system::Entity::find().filter(Column::Code.eq(code)).one(tx).await?;
+                System::read(row.ok_or_else(|| crate::failure::lost("system"))?)
+            })
         })
         .await
     }
@@ -234,7 +241,8 @@ async fn put_system(
         extract_pattern: new.extract_pattern.clone(),
         app_label_key: new.app_label_key.clone(),
         slot_count: i32::try_from(new.slot_count).unwrap_or(i32::MAX),
-        enabled: new.enabled,
+        // Whether it is enabled is the operator's decision once it is there.
+        enabled: before.as_ref().map_or(new.enabled, |row| row.enabled),
         is_builtin: new.is_builtin,
         seed_env: new.seed.env.clone(),
         seed_digest: new.seed.digest.clone(),
@@ -255,9 +263,7 @@ async fn put_system(
             entity::system::Entity::insert(row).exec(tx).await?.last_insert_id
         }
         Written::Changed => {
-            // Whether it is enabled is the operator's decision once it is there.
-            let enabled = before.as_ref().map_or(row.enabled, |before| before.enabled);
-            let changed = entity::system::Model { revision: row.revision + 1, updated_at: now, enabled, ..row.clone() };
+            let changed = entity::system::Model { revision: row.revision + 1, updated_at: now, ..row.clone() };
             entity::system::Entity::update(changed.into_active_model().reset_all()).exec(tx).await?;
             row.id
         }
