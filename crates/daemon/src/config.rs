@@ -79,10 +79,14 @@ impl Config {
                 .found(error.message().to_owned())
         })?;
         if config.workers == 0 {
-            return Err(Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
-                .place(name.to_owned())
-                .found("workers = 0")
-                .expected("at least 1"));
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "config.wrong_value",
+                "a value of the configuration is wrong",
+            )
+            .place(name.to_owned())
+            .found("workers = 0")
+            .expected("at least 1"));
         }
         Ok(config)
     }

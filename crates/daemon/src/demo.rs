@@ -28,7 +28,12 @@ const CASES: &[Case] = &[
         params: &[("latency_ms", 400)],
     },
     Case { service: "ts-order-service", capability: "pod_failure", target: &[], params: &[] },
-    Case { service: "ts-seat-service", capability: "cpu_stress", target: &[], params: &[("workers", 4), ("load_pct", 100)] },
+    Case {
+        service: "ts-seat-service",
+        capability: "cpu_stress",
+        target: &[],
+        params: &[("workers", 4), ("load_pct", 100)],
+    },
     Case {
         service: "ts-station-service",
         capability: "http_response_replace_code",
@@ -114,8 +119,7 @@ fn register(client: &Client, seeds: &Path) -> Result<()> {
             files.insert(name, std::fs::read_to_string(&path).map_err(missing)?);
         }
     }
-    let request =
-        RegisterRequest { name: SYSTEM.into(), env: "demo".into(), files, force: true, dry_run: false };
+    let request = RegisterRequest { name: SYSTEM.into(), env: "demo".into(), files, force: true, dry_run: false };
     let report = client.register(&request).map_err(problem)?;
     println!("\n1. Registered `{}` in five layers:", report.name);
     for layer in &report.layers {
@@ -142,7 +146,11 @@ fn submit(client: &Client) -> Result<Vec<RunId>> {
         let reply = client.submit(&request, None).map_err(problem)?;
         runs.extend(reply.items.iter().map(|item| item.trace_id));
     }
-    println!("\n2. Submitted {} runs: {} faults of different families and one control without a fault.", runs.len(), CASES.len());
+    println!(
+        "\n2. Submitted {} runs: {} faults of different families and one control without a fault.",
+        runs.len(),
+        CASES.len()
+    );
     Ok(runs)
 }
 

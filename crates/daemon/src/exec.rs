@@ -15,14 +15,15 @@ pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
     let order: Order =
         serde_json::from_slice(&text).map_err(|error| unreadable(order, &format!("no order of ours: {error}")))?;
     let bytes = match order {
-        Order::Detect { pack, profile } => {
-            let profile = serde_json::from_value(profile)
-                .map_err(|error| Problem::internal("exec.profile", "the detector's profile cannot be read").cause(error))?;
-            let frames = datapack::load(&pack)?;
+        Order::Detect { pack, load_generators, profile } => {
+            let profile = serde_json::from_value(profile).map_err(|error| {
+                Problem::internal("exec.profile", "the detector's profile cannot be read").cause(error)
+            })?;
+            let frames = datapack::load(&pack, &load_generators)?;
             serde_json::to_vec(&rca::detector::Detector::new(profile)?.judge(&frames))
         }
-        Order::Rank { pack, algorithm, seed } => {
-            let frames = datapack::load(&pack)?;
+        Order::Rank { pack, load_generators, algorithm, seed } => {
+            let frames = datapack::load(&pack, &load_generators)?;
             serde_json::to_vec(&rca::algorithm(&algorithm)?.rank(&frames, seed)?)
         }
     };

@@ -97,7 +97,9 @@ fn unusable(path: &Path, error: std::io::Error) -> Problem {
             "the disk of the data folder is full",
             "free some space, or choose a folder on another disk with `--data`",
         ),
-        _ => (ErrorKind::Missing, "data.unusable", "the data folder cannot be used", "choose another one with `--data`"),
+        _ => {
+            (ErrorKind::Missing, "data.unusable", "the data folder cannot be used", "choose another one with `--data`")
+        }
     };
     Problem::new(kind, code, message).place(path.display().to_string()).found(error.to_string()).fix(fix).cause(error)
 }

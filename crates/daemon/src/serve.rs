@@ -55,7 +55,8 @@ pub fn run(config: &Config) -> Result<()> {
 pub fn during(config: &Config, action: impl FnOnce(Connection) -> Result<()>) -> Result<()> {
     let runtime = runtime()?;
     let running = runtime.block_on(start(config))?;
-    let token = std::fs::read_to_string(&running.file.token_file).map_err(|error| unwritable(&running.file.token_file, error))?;
+    let token = std::fs::read_to_string(&running.file.token_file)
+        .map_err(|error| unwritable(&running.file.token_file, error))?;
     let connection = Connection {
         server: running.file.address.clone(),
         token: Some(token.trim().to_owned()),
@@ -239,7 +240,8 @@ impl Running {
         for (name, task) in self.tasks {
             task.await.map_err(|error| Problem::internal("daemon.part_panicked", format!("{name}: {error}")))??;
         }
-        let own = serde_json::to_vec_pretty(&self.file).map_err(|error| Problem::internal("server_file", error.to_string()))?;
+        let own = serde_json::to_vec_pretty(&self.file)
+            .map_err(|error| Problem::internal("server_file", error.to_string()))?;
         for path in &self.announced {
             if std::fs::read(path).is_ok_and(|text| text == own) {
                 std::fs::remove_file(path).map_err(|error| unwritable(path, error))?;

@@ -28,8 +28,8 @@ impl Default for Limits {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Order {
-    Detect { pack: PathBuf, profile: serde_json::Value },
-    Rank { pack: PathBuf, algorithm: String, seed: u64 },
+    Detect { pack: PathBuf, load_generators: Vec<String>, profile: serde_json::Value },
+    Rank { pack: PathBuf, load_generators: Vec<String>, algorithm: String, seed: u64 },
 }
 
 /// How a child ended that did not answer.
@@ -39,7 +39,10 @@ pub enum Death {
     /// Ended by a signal: killed, or out of memory.
     Signal(i32),
     /// Ended by itself with a message on its standard error.
-    Failed { code: i32, message: String },
+    Failed {
+        code: i32,
+        message: String,
+    },
 }
 
 impl Death {

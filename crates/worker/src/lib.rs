@@ -3,11 +3,10 @@
 //! A step says how it ended ([`step::Outcome`]); this file turns that into one transaction of the store. Nothing here
 //! assumes that the process lives on: every wait is stored, every claim is a lease, every effect can be found again.
 
-mod book;
 pub mod child;
-mod janitor;
 pub mod killpoint;
 mod profile;
+mod settle;
 mod step;
 
 use std::path::PathBuf;
@@ -15,20 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Cluster;
-use model::{ErrorKind, Problem, Result, TaskKind, WallTime};
-use store::Store;
+use model::Result;
+use store::{IncarnationId, LeaseObserver, Store};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use book::{Book, Run, Task};
-use step::{Context, Outcome, Wait};
-
 /// How long the worker sleeps when nothing is due. A task that ends wakes it at once.
 const IDLE: Duration = Duration::from_millis(100);
-/// How often what ended runs owe is looked at even when nobody asked.
-const SWEEP: Duration = Duration::from_secs(2);
-/// Longest pause between two tries of a step.
-const MAX_BACKOFF: Duration = Duration::from_secs(300);
+/// How long another process watches a claim's heartbeat stand still before it takes the task over.
+const CLAIM_TTL: Duration = Duration::from_secs(15);
+/// How often this process shows that it lives, and looks whether others do.
+const HEARTBEAT: Duration = Duration::from_secs(3);
 
 /// What a worker works with.
 #[derive(Clone)]
@@ -43,8 +39,8 @@ pub struct Parts {
     pub scratch: PathBuf,
     /// The program that is run as `PROGRAM exec …` for detectors and algorithms.
     pub program: PathBuf,
-    /// Who this process is in leases: new at every start.
-    pub incarnation: String,
+    /// Who this process is in leases: new at every start, and known to the store already.
+    pub incarnation: IncarnationId,
     /// How many tasks run at once.
     pub capacity: usize,
 }
@@ -55,22 +51,23 @@ pub struct Parts {
 /// When the store does not answer any more.
 pub async fn run(parts: Parts, mut stop: watch::Receiver<bool>) -> Result<()> {
     let parts = Arc::new(parts);
-    let book = Arc::new(Book::new(parts.store.clone(), parts.incarnation.clone()));
+    let pulse = tokio::spawn(beat(Arc::clone(&parts)));
+    let worked = work(&parts, &mut stop).await;
+    pulse.abort();
+    worked
+}
+
+async fn work(parts: &Arc<Parts>, stop: &mut watch::Receiver<bool>) -> Result<()> {
     let ended = Arc::new(Notify::new());
     let mut running = JoinSet::new();
-    let mut swept = tokio::time::Instant::now();
     while !*stop.borrow() {
         while running.len() < parts.capacity {
-            let Some(task) = book.claim().await? else { break };
-            let (parts, book, ended) = (Arc::clone(&parts), Arc::clone(&book), Arc::clone(&ended));
+            let Some(claimed) = parts.store.claim_task(parts.incarnation, CLAIM_TTL).await? else { break };
+            let (parts, ended) = (Arc::clone(parts), Arc::clone(&ended));
             running.spawn(async move {
-                attend(&parts, &book, task).await;
+                settle::attend(&parts, claimed).await;
                 ended.notify_one();
             });
-        }
-        if swept.elapsed() >= SWEEP {
-            sweep(&parts, &book).await;
-            swept = tokio::time::Instant::now();
         }
         tokio::select! {
             () = ended.notified() => {}
@@ -78,101 +75,37 @@ pub async fn run(parts: Parts, mut stop: watch::Receiver<bool>) -> Result<()> {
             _ = stop.changed() => {}
         }
         while let Some(result) = running.try_join_next() {
-            report_panic(result);
+            report(result);
         }
     }
     while let Some(result) = running.join_next().await {
-        report_panic(result);
+        report(result);
     }
     Ok(())
 }
 
-/// A step that panicked is a defect of ours; its lease runs out and the task is tried again, bounded.
-fn report_panic(result: std::result::Result<(), tokio::task::JoinError>) {
+/// A step that panicked is a defect of ours. Its claim stays until this process ends; then the task is taken up again.
+fn report(result: std::result::Result<(), tokio::task::JoinError>) {
     if let Err(error) = result {
         tracing::error!("a step ended abnormally: {error}");
     }
 }
 
-async fn sweep(parts: &Parts, book: &Book) {
-    match janitor::sweep(parts, book).await {
-        Ok(swept) if swept == janitor::Swept::default() => {}
-        Ok(swept) => tracing::info!(faults = swept.faults, slots = swept.slots, "gave back what ended runs owed"),
-        Err(problem) => tracing::warn!("could not give back everything that ended runs owe: {}", problem.chain()),
-    }
-}
-
-/// Runs one claimed task while its claim is kept alive, and stores how it ended.
-async fn attend(parts: &Parts, book: &Book, task: Task) {
-    let settled = tokio::select! {
-        settled = settle(parts, book, &task) => settled,
-        problem = book.keep_alive(&task) => Err(problem),
-    };
-    match settled {
-        Ok(()) => {}
-        Err(problem) if problem.code == "fence.stale" => {
-            tracing::warn!(task = %task.id, "another worker has taken this task over");
+/// Keeps this process's leases alive and takes over those of processes that stand still. A store that does not answer
+/// is tried again: while it is away, nobody else can take anything over either.
+async fn beat(parts: Arc<Parts>) {
+    let mut observer = LeaseObserver::new();
+    let mut ticks = tokio::time::interval(HEARTBEAT);
+    loop {
+        ticks.tick().await;
+        if let Err(problem) = parts.store.heartbeat(parts.incarnation).await {
+            tracing::warn!("cannot show that this process lives: {}", problem.chain());
+            continue;
         }
-        Err(problem) => tracing::error!(task = %task.id, "cannot store how a task ended: {}", problem.chain()),
-    }
-}
-
-async fn settle(parts: &Parts, book: &Book, task: &Task) -> Result<()> {
-    let mut run = book.run(task.run).await?;
-    let result = perform(parts, book, task, &mut run).await;
-    match result {
-        Ok(Outcome::Next(next)) => book.complete(task, &next).await,
-        Ok(Outcome::Wait(wait)) => book.reschedule(task, &wait).await,
-        Ok(Outcome::End(end)) => {
-            book.end(task, &run, &end).await?;
-            sweep(parts, book).await;
-            Ok(())
-        }
-        Err(problem) if problem.code == "run.cancelled" => {
-            book.cancel(task, &run).await?;
-            sweep(parts, book).await;
-            Ok(())
-        }
-        Err(problem) if problem.code == "fence.stale" => Err(problem),
-        Err(problem) if may_retry(task, &problem) => book.reschedule(task, &retry(task, &problem)).await,
-        Err(problem) => {
-            tracing::info!(run = %run.id, task = %task.id, "a step failed: {}", problem.chain());
-            book.fail(task, &run, &problem).await?;
-            sweep(parts, book).await;
-            Ok(())
+        match observer.take_over(&parts.store, parts.incarnation).await {
+            Ok(taken) if taken.is_empty() => {}
+            Ok(taken) => tracing::info!(count = taken.len(), "took over what a dead process held"),
+            Err(problem) => tracing::warn!("cannot look after the leases of others: {}", problem.chain()),
         }
     }
-}
-
-async fn perform(parts: &Parts, book: &Book, task: &Task, run: &mut Run) -> Result<Outcome> {
-    if book.cancel_requested(run.id).await? {
-        return Err(step::cancelled(run.id));
-    }
-    if task.kind == TaskKind::RestartPedestal {
-        return step::restart_pedestal::run(parts, book, task, run).await;
-    }
-    let context = Context { parts, book, task, run };
-    match task.kind {
-        TaskKind::FaultInjection => step::fault_injection::run(&context).await,
-        TaskKind::BuildDatapack => step::build_datapack::run(&context).await,
-        TaskKind::RunAlgorithm => step::run_algorithm::run(&context).await,
-        TaskKind::CollectResult => step::collect_result::run(&context).await,
-        TaskKind::RestartPedestal | TaskKind::BuildContainer | TaskKind::CronJob => Err(Problem::new(
-            ErrorKind::Internal,
-            "task.kind_unsupported",
-            format!("no step runs tasks of kind {}", task.kind),
-        )),
-    }
-}
-
-/// Only what may go away by itself is tried again, and not for ever.
-fn may_retry(task: &Task, problem: &Problem) -> bool {
-    problem.kind.retryable() && task.attempt < task.max_attempts
-}
-
-fn retry(task: &Task, problem: &Problem) -> Wait {
-    let doublings = task.attempt.min(10);
-    let after = Duration::from_secs(1 << doublings).min(MAX_BACKOFF);
-    let message = format!("try {} of {} failed: {problem}", task.attempt, task.max_attempts);
-    Wait { until: WallTime::now().plus(after), ..Wait::new(&problem.code, message, after) }
 }

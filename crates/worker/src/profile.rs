@@ -5,8 +5,9 @@ use model::{Problem, Result};
 use api::spec::RunSpec;
 
 fn registration(spec: &RunSpec) -> Result<system::Registration> {
-    serde_json::from_value(spec.profile.clone())
-        .map_err(|error| Problem::internal("run.profile_unreadable", "a run's stored profile cannot be read").cause(error))
+    serde_json::from_value(spec.profile.clone()).map_err(|error| {
+        Problem::internal("run.profile_unreadable", "a run's stored profile cannot be read").cause(error)
+    })
 }
 
 /// What the detector needs to know of the system.
@@ -29,7 +30,10 @@ pub fn detector(spec: &RunSpec) -> Result<rca::detector::Profile> {
             .profile
             .path_templates
             .iter()
-            .map(|template| PathTemplate { pattern: template.pattern.clone(), replacement: template.replacement.clone() })
+            .map(|template| PathTemplate {
+                pattern: template.pattern.clone(),
+                replacement: template.replacement.clone(),
+            })
             .collect(),
         ignored: Vec::new(),
     })
@@ -37,9 +41,15 @@ pub fn detector(spec: &RunSpec) -> Result<rca::detector::Profile> {
 
 /// Which signals the datapack must hold.
 pub fn required(spec: &RunSpec) -> Result<datapack::Profile> {
-    let required = registration(spec)?.profile.required_signals.iter().map(|signal| {
+    let registration = registration(spec)?;
+    let required = registration.profile.required_signals.iter().map(|signal| {
         datapack::Signal::parse(signal.as_str())
             .ok_or_else(|| Problem::internal("profile.unknown_signal", "a required signal is no file of a datapack"))
     });
     Ok(datapack::Profile { required: required.collect::<Result<_>>()? })
+}
+
+/// Services that make requests and are no part of the system: never candidates.
+pub fn load_generators(spec: &RunSpec) -> Result<Vec<String>> {
+    Ok(vec![registration(spec)?.entrance.load_generator])
 }

@@ -1,123 +1,160 @@
 //! BuildDatapack: reads both windows from the telemetry store, builds, validates and publishes the pack, and gives the
 //! slot back.
 
+mod source;
+
 use std::path::Path;
 
-use arrow_source::TelemetrySource;
-use datapack::PackInput;
-use model::{PackState, Problem, Result, TaskKind, Truth, Verdict};
+use datapack::{Builder, PackInput, Refusal};
+use model::{ErrorKind, PackState, Problem, Result, TaskKind, Truth, Verdict, Windows};
 use serde_json::{Map, Value, json};
+use store::{Effects, Finish, Injection, InjectionChange, NewEvent, NewTask, When};
 
-use super::{Context, End, Next, Outcome};
-use crate::book::Injection;
+use super::{Context, Hold, Outcome};
 use crate::killpoint;
-use crate::step::fault_injection::Evidence;
-
-mod arrow_source;
+use source::TelemetrySource;
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("build_datapack.before-record");
-    let injection = context.injection().await?;
-    if injection.pack.is_none() {
-        build(context, &injection).await?;
-    }
-    let injection = context.injection().await?;
-    killpoint::reach("build_datapack.before-release");
-    release(context).await?;
-    killpoint::reach("build_datapack.after-release");
-    let detector = &context.run.spec.detector.name;
-    if let Some(reason) = not_exposed(context, &injection)? {
-        return Ok(Outcome::End(End { verdict: Verdict::NotExposed, reason }));
-    }
-    Ok(Outcome::Next(vec![Next::algorithm("run_algorithm/detector", TaskKind::RunAlgorithm, detector)]))
-}
-
-async fn build(context: &Context<'_>, injection: &Injection) -> Result<()> {
-    let input = input(context, injection).await?;
-    let source = TelemetrySource::new(&context.parts.signals, &input.slot, context.run.id, input.windows);
+    let injection = context.parts.store.injection_of(context.run.id).await?;
+    let hold = context.hold().await?;
+    let input = input(context, &injection, &hold).await?;
+    let source = TelemetrySource::new(&context.parts.signals, &hold.slot, context.run.id, input.windows);
     let packs = context.parts.packs.clone();
+    context.still_wanted().await?;
     killpoint::reach("build_datapack.before-effect");
     // Compression and sorting take seconds of a core; they must not hold up the runtime.
-    let published = tokio::task::spawn_blocking(move || publish(&packs, &input, &source))
+    let built = tokio::task::spawn_blocking(move || publish(&packs, input, &source))
         .await
-        .map_err(|error| Problem::internal("datapack.build_panicked", error.to_string()))??;
+        .map_err(|error| Problem::internal("datapack.build_panicked", error.to_string()))?;
     killpoint::reach("build_datapack.after-effect");
-    context.book.close_pack(context.task, context.run.id, &published, PackState::BuildSuccess).await
+    let published = built.map_err(refused)?;
+    killpoint::reach("build_datapack.before-release");
+    // The telemetry is in the pack: the namespace is emptied, and the slot goes back with the end of this step.
+    context.parts.cluster.remove_namespace(&hold.fence, &hold.slot).await?;
+    killpoint::reach("build_datapack.after-release");
+    Ok(Outcome::done(done(context, &injection, published, &hold)))
 }
 
-/// What is stored of a published pack.
-#[derive(Debug, Clone)]
-pub struct Published {
-    /// Its folder's name inside the packs folder.
-    pub name: String,
-    /// Digest of the manifest's content part: equal for equal telemetry.
-    pub content_digest: String,
+/// Keeps the verdict of a refusal visible in the error's code: `datapack.empty_signal` and the like.
+fn refused(refusal: Refusal) -> Problem {
+    refusal.problem
 }
 
-fn publish(packs: &Path, input: &PackInput, source: &TelemetrySource) -> Result<Published> {
-    let pack = datapack::build(packs, input, source)?;
-    Ok(Published { name: pack.name().to_owned(), content_digest: pack.content_digest()?.to_owned() })
+/// The verdict that an error of this step means; `None` for one that is no verdict on the telemetry.
+pub fn verdict_of(problem: &Problem) -> Option<Verdict> {
+    match (problem.kind, problem.code.as_ref()) {
+        (ErrorKind::Failed, "datapack.empty_signal") => Some(Verdict::NoData),
+        (ErrorKind::Failed, code) if code.starts_with("datapack.") => Some(Verdict::Invalid),
+        _ => None,
+    }
 }
 
-/// The telemetry is in the pack: the namespace is empty again and another run may have the slot.
-async fn release(context: &Context<'_>) -> Result<()> {
-    let slot = context.slot()?;
-    context.parts.cluster.remove_namespace(&context.fence()?, &slot).await?;
-    context.book.release_slot(context.run).await
+fn done(context: &Context<'_>, injection: &Injection, pack: store::Pack, hold: &Hold) -> Effects {
+    let words = format!("the datapack {} is built and published", injection.name);
+    let mut effects = Effects {
+        injection: Some(InjectionChange {
+            state: Some(PackState::BuildSuccess),
+            pack: Some(pack),
+            ..InjectionChange::default()
+        }),
+        release: vec![format!("slot:{}", hold.slot.namespace())],
+        ..Effects::event(NewEvent::new("datapack.build.succeed", words))
+    };
+    match not_exposed(context, injection) {
+        Some(reason) => {
+            effects.verdict = Some(Verdict::NotExposed);
+            effects.finish = Some(Finish {
+                state: Verdict::NotExposed.run_state(),
+                reason: Some("not_exposed".into()),
+                message: Some(reason),
+                when: When::Now,
+            });
+            if let Some(change) = &mut effects.injection {
+                change.verdict = Some(Verdict::NotExposed);
+            }
+        }
+        None => {
+            let mut detector = NewTask::new(TaskKind::RunAlgorithm);
+            detector.algorithm = Some(context.spec.detector.name.clone());
+            effects.children = vec![detector];
+        }
+    }
+    effects
 }
 
 /// Why the fault counts as not felt; `None` for an exposed pack and for a no-fault control.
-fn not_exposed(context: &Context<'_>, injection: &Injection) -> Result<Option<String>> {
-    let evidence = evidence(injection)?;
-    if context.run.spec.faults.is_empty() {
-        return Ok(None);
+fn not_exposed(context: &Context<'_>, injection: &Injection) -> Option<String> {
+    if context.spec.faults.is_empty() || injection.exposed == Some(true) {
+        return None;
     }
-    let unfelt = evidence.witnesses.iter().filter(|witness| !witness.exposed).map(|witness| witness.reason.as_str());
-    let reasons: Vec<&str> = unfelt.collect();
-    Ok(if reasons.is_empty() { None } else { Some(reasons.join("; ")) })
+    let witnesses = injection.witness.as_ref().and_then(Value::as_array).into_iter().flatten();
+    let unfelt = witnesses.filter(|witness| witness["exposed"] == json!(false));
+    let reasons: Vec<&str> = unfelt.filter_map(|witness| witness["reason"].as_str()).collect();
+    Some(if reasons.is_empty() { "no witness says that the fault was felt".into() } else { reasons.join("; ") })
 }
 
-fn evidence(injection: &Injection) -> Result<Evidence> {
-    let text = injection
-        .evidence
-        .as_deref()
-        .ok_or_else(|| Problem::internal("injection.without_evidence", "the injection's evidence is missing"))?;
-    serde_json::from_str(text)
-        .map_err(|error| Problem::internal("injection.evidence_unreadable", "evidence cannot be read").cause(error))
+fn publish(packs: &Path, input: PackInput, source: &TelemetrySource) -> std::result::Result<store::Pack, Refusal> {
+    let pack = Builder::new(packs, input)?.build(source)?.publish()?;
+    Ok(store::Pack { path: pack.name().to_owned(), digest: pack.digest() })
 }
 
-async fn input(context: &Context<'_>, injection: &Injection) -> Result<PackInput> {
-    let slot = context.slot()?;
-    let evidence = evidence(injection)?;
-    let spec = &context.run.spec;
-    let snapshot = context.parts.cluster.snapshot(&slot).await?;
-    let Value::Object(k8s) = snapshot else {
+async fn input(context: &Context<'_>, injection: &Injection, hold: &Hold) -> Result<PackInput> {
+    let windows = injection
+        .windows
+        .ok_or_else(|| Problem::internal("injection.without_windows", "the windows of the run are not recorded"))?;
+    let Value::Object(k8s) = context.parts.cluster.snapshot(&hold.slot).await? else {
         return Err(Problem::internal("cluster.snapshot_shape", "the cluster's snapshot is no object"));
     };
-    let to_value = |error: serde_json::Error| Problem::internal("datapack.input", error.to_string());
+    let faults = &context.spec.faults;
     Ok(PackInput {
+        slot: hold.slot.clone(),
         number: injection.id,
-        windows: injection.windows()?,
-        profile: crate::profile::required(spec)?,
+        windows,
+        profile: crate::profile::required(context.spec)?,
         k8s,
-        injection: injection.public.clone(),
-        truth: Truth { entries: evidence.truth },
-        faults: spec.faults.iter().map(|fault| fault.resolved.clone()).collect(),
-        witness: serde_json::to_value(&evidence.witnesses).map_err(to_value)?,
-        receipt: serde_json::to_value(&evidence.recovery).map_err(to_value)?,
+        injection: public(context, injection, windows),
+        truth: Truth { entries: injection.truth.entries.clone() },
+        faults: faults.iter().map(|fault| fault.resolved.clone()).collect(),
+        witness: injection.witness.clone().unwrap_or(Value::Null),
+        receipt: injection.recovery.clone().unwrap_or(Value::Null),
         provenance: provenance(context),
-        forbidden: spec.faults.iter().map(|fault| fault.capability.clone()).chain([context.run.id.to_string()]).collect(),
-        slot,
+        forbidden: faults.iter().map(|fault| fault.capability.clone()).chain([context.run.id.to_string()]).collect(),
     })
+}
+
+/// The public injection object. The builder adds the name and the ground truth.
+fn public(context: &Context<'_>, injection: &Injection, windows: Windows) -> Map<String, Value> {
+    let labels: Vec<Value> = injection
+        .labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| json!({ "key": key, "value": value }))
+        .collect();
+    object(json!({
+        "id": injection.id,
+        "fault_type": injection.fault_name,
+        "category": context.spec.system,
+        "display_config": injection.display_config,
+        "engine_config": injection.faults,
+        "pre_duration": injection.pre_duration,
+        "start_time": windows.abnormal_start.to_string(),
+        "end_time": windows.abnormal_end.to_string(),
+        "state": PackState::BuildSuccess.as_str(),
+        "groundtruth_source": "auto",
+        "pedestal_name": context.spec.system,
+        "trace_id": context.run.id,
+        "labels": labels,
+        "created_at": injection.created_at.to_string(),
+    }))
 }
 
 /// What may differ between two builds from the same telemetry.
 fn provenance(context: &Context<'_>) -> Map<String, Value> {
-    let spec = &context.run.spec;
-    let info = context.parts.cluster.info();
-    let facts = json!({
+    let (spec, info) = (context.spec, context.parts.cluster.info());
+    object(json!({
         "run": context.run.id,
-        "injection": context.run.injection,
         "built_by": env!("CARGO_PKG_VERSION"),
         "cluster": info.kind,
         "cluster_version": info.version,
@@ -128,9 +165,12 @@ fn provenance(context: &Context<'_>) -> Map<String, Value> {
         "origin": spec.environment.origin,
         "load": spec.environment.load,
         "noise": spec.environment.noise,
-    });
-    match facts {
+    }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
         Value::Object(map) => map,
-        _ => unreachable!("an object literal is an object"),
+        _ => Map::new(),
     }
 }

@@ -1,51 +1,97 @@
-//! CollectResult: after the detector, the verdict and whether the algorithms run; at the end, the run's end.
+//! CollectResult: after the detector, the verdict and whether the algorithms run; after an algorithm, the end of the run
+//! once no other task of it is left.
 
-use std::time::Duration;
+use model::{ErrorKind, PackState, Problem, Result, RunState, TaskKind, Verdict};
+use serde::Deserialize;
+use store::{Effects, Finish, InjectionChange, NewEvent, NewTask, When};
 
-use model::{Problem, Result, TaskKind, Verdict};
-
-use super::{Context, End, Next, Outcome, Wait};
+use super::{Context, Outcome};
 use crate::killpoint;
 
-/// How soon the end of the run looks again whether every algorithm has answered.
-const ANSWERS_RETRY: Duration = Duration::from_millis(200);
+/// What the detector's step hands over.
+#[derive(Debug, Deserialize)]
+struct Detected {
+    verdict: Verdict,
+    reason: String,
+}
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("collect_result.before-record");
-    if context.task.payload.algorithm.is_empty() { finish(context).await } else { after_detector(context).await }
-}
-
-/// One decision, taken from the detector's stored conclusion.
-async fn after_detector(context: &Context<'_>) -> Result<Outcome> {
-    let verdict = context.book.detector_verdict(context.run.id).await?;
-    let Some((verdict, evidence)) = verdict else {
-        return Ok(Outcome::End(End {
-            verdict: Verdict::DetectorFailed,
-            reason: context.book.detector_failure(context.run.id).await?,
-        }));
+    let effects = if context.task.algorithm.as_deref() == Some(context.spec.detector.name.as_str()) {
+        after_detector(context)?
+    } else {
+        after_algorithm(context)
     };
-    context.book.set_verdict(context.task, context.run.id, verdict, &evidence).await?;
-    let rank = verdict == Verdict::Anomaly || (verdict == Verdict::NoAnomaly && context.run.spec.always_rank);
-    if !rank || context.run.spec.algorithms.is_empty() {
-        return Ok(Outcome::End(End { verdict, reason: evidence }));
-    }
-    let algorithms = context.run.spec.algorithms.iter().map(|choice| {
-        Next::algorithm(format!("run_algorithm/{}", choice.name), TaskKind::RunAlgorithm, &choice.name)
-    });
-    Ok(Outcome::Next(algorithms.chain([Next::new(TaskKind::CollectResult, "collect_result/end")]).collect()))
+    Ok(Outcome::done(effects))
 }
 
-/// Waits until every algorithm has ended, one way or the other; then the run is over.
-async fn finish(context: &Context<'_>) -> Result<Outcome> {
-    let open = context.book.open_algorithms(context.run.id).await?;
-    if !open.is_empty() {
-        let wait = Wait::new("algorithm.running", format!("not ended yet: {}", open.join(", ")), ANSWERS_RETRY);
-        return Ok(Outcome::Wait(wait));
+/// The one decision, for the label and for the pipeline alike.
+fn after_detector(context: &Context<'_>) -> Result<Effects> {
+    let Detected { verdict, reason } = serde_json::from_value(context.task.payload.clone())
+        .map_err(|error| Problem::internal("detector.verdict_unreadable", error.to_string()))?;
+    let mut effects = Effects {
+        verdict: Some(verdict),
+        injection: Some(InjectionChange {
+            state: Some(pack_state(verdict)),
+            verdict: Some(verdict),
+            ..InjectionChange::default()
+        }),
+        ..Effects::event(NewEvent::new(event_name(verdict), reason.clone()))
+    };
+    if verdict.run_state() != RunState::Completed {
+        let problem = Problem::new(ErrorKind::Failed, code(verdict), reason);
+        effects.finish = Some(Finish::failed(&store::TaskError::from(&problem)));
+        return Ok(effects);
     }
-    let (verdict, evidence) = context
-        .book
-        .detector_verdict(context.run.id)
-        .await?
-        .ok_or_else(|| Problem::internal("run.without_verdict", "the run has algorithms but no verdict"))?;
-    Ok(Outcome::End(End { verdict, reason: evidence }))
+    let rank = verdict == Verdict::Anomaly || context.spec.always_rank;
+    if rank && !context.spec.algorithms.is_empty() {
+        effects.children = context
+            .spec
+            .algorithms
+            .iter()
+            .map(|choice| {
+                let mut task = NewTask::new(TaskKind::RunAlgorithm);
+                task.algorithm = Some(choice.name.clone());
+                task
+            })
+            .collect();
+    } else {
+        effects.finish = Some(completed(verdict, &reason));
+    }
+    Ok(effects)
+}
+
+fn after_algorithm(context: &Context<'_>) -> Effects {
+    let name = context.task.algorithm.as_deref().unwrap_or_default();
+    let verdict = context.run.verdict.unwrap_or(Verdict::Anomaly);
+    let event = NewEvent::new("algorithm.result.collection", format!("the result of {name} is collected"));
+    Effects { finish: Some(completed(verdict, "")), ..Effects::event(event) }
+}
+
+fn completed(verdict: Verdict, reason: &str) -> Finish {
+    let message = (!reason.is_empty()).then(|| reason.to_owned());
+    Finish { reason: Some(verdict.as_str().to_owned()), message, when: When::Last, ..Finish::completed() }
+}
+
+/// A detector that saw too little did not succeed, and did not break either: the pack stays as it was built.
+fn pack_state(verdict: Verdict) -> PackState {
+    match verdict {
+        Verdict::Anomaly | Verdict::NoAnomaly => PackState::DetectorSuccess,
+        _ => PackState::DetectorFailed,
+    }
+}
+
+fn event_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Anomaly => "datapack.result.collection",
+        Verdict::NoAnomaly => "datapack.no_anomaly",
+        _ => "datapack.no_detector_data",
+    }
+}
+
+fn code(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoData => "detector.no_data",
+        _ => "detector.insufficient_data",
+    }
 }

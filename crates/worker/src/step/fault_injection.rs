@@ -1,17 +1,18 @@
 //! FaultInjection: the normal window, the faults, the abnormal window, recovery and its proof.
 //!
 //! The windows and the names of the fault objects are recorded before the first effect. From then on the run owes their
-//! removal, whatever happens: the janitor discharges it when this step cannot.
+//! removal, whatever happens: `discharge` sees to it when this step cannot.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster::{FaultObject, Recovery, Witness};
 use fault::Resolved;
-use model::{DataTime, ErrorKind, PackState, Problem, Result, RunId, TaskKind, TruthEntry, Windows};
+use model::{DataTime, ErrorKind, PackState, Problem, Result, RunId, TaskKind, Truth, TruthEntry, Windows};
 use serde::{Deserialize, Serialize};
+use store::{Effects, InjectionChange, NewEvent, NewTask};
 
-use super::{Context, Next, Outcome, Wait};
+use super::{Context, Hold, Outcome, to_value};
 use crate::killpoint;
 
 /// How long the system may take to come back inside its normal band before the receipt says that it did not.
@@ -24,96 +25,90 @@ struct Progress {
     windows: Windows,
     /// Names of the fault objects, one per fault of the specification.
     faults: Vec<String>,
-    /// Ground truth with the pods that were really hit, once they were.
-    #[serde(default)]
-    truth: Vec<TruthEntry>,
-}
-
-/// What is known about the injection when it is over; stored with it and sealed in the datapack.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Evidence {
-    pub truth: Vec<TruthEntry>,
-    pub witnesses: Vec<Witness>,
-    pub recovery: Recovery,
 }
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
+    let hold = context.hold().await?;
     killpoint::reach("fault_injection.before-record");
-    let mut progress = match context.progress::<Progress>()? {
+    let progress = match context.progress::<Progress>()? {
         Some(progress) => progress,
-        None => begin(context).await?,
+        None => begin(context, &hold).await?,
     };
     killpoint::reach("fault_injection.after-record");
-    if let Some(wait) = context.run_until(progress.windows.abnormal_start).await? {
-        return Ok(Outcome::Wait(wait));
+    if let Some(wait) = context.run_until(&hold, progress.windows.abnormal_start).await? {
+        return Ok(wait);
     }
-    if context.book.faults_forbidden().await? && !context.run.spec.faults.is_empty() {
-        return Err(Problem::new(ErrorKind::Failed, "fault.kill_switch", "the kill switch is on: no fault is injected")
-            .fix("turn it off and retry the run from FaultInjection"));
+    let truth = inject(context, &hold, &progress).await?;
+    if let Some(wait) = context.run_until(&hold, progress.windows.abnormal_end).await? {
+        return Ok(wait);
     }
-    inject(context, &mut progress).await?;
-    if let Some(wait) = context.run_until(progress.windows.abnormal_end).await? {
-        return Ok(Outcome::Wait(wait));
-    }
-    remove(context, &progress.faults).await?;
-    let recovery = match verify(context, progress.windows.abnormal_end).await? {
+    remove(context, &hold, &progress.faults).await?;
+    let recovery = match verify(context, &hold, progress.windows.abnormal_end).await? {
         Ok(recovery) => recovery,
-        Err(wait) => return Ok(Outcome::Wait(wait)),
+        Err(wait) => return Ok(wait),
     };
-    let evidence = witness(context, &progress, recovery).await?;
-    context.book.close_injection(context.task, context.run.id, &evidence, PackState::InjectSuccess).await?;
+    let witnesses = witness(context, &hold, &progress.faults).await?;
     killpoint::reach("fault_injection.after-witness");
-    Ok(Outcome::Next(vec![Next::new(TaskKind::BuildDatapack, "build_datapack")]))
+    done(truth, &witnesses, &recovery)
 }
 
 /// Fixes the windows from the system's own time and records what will be owed.
-async fn begin(context: &Context<'_>) -> Result<Progress> {
-    let lengths = context.run.spec.windows;
-    let now = context.parts.cluster.now(&context.slot()?).await?;
+async fn begin(context: &Context<'_>, hold: &Hold) -> Result<Progress> {
+    let lengths = context.spec.windows;
+    let now = context.parts.cluster.now(&hold.slot).await?;
     let start = if now.0 % 1_000_000_000 == 0 { now } else { DataTime::from_seconds(now.seconds() + 1) };
     let seconds = |count: u32| Duration::from_secs(count.into());
     let windows = Windows::new(start, seconds(lengths.normal_seconds), seconds(lengths.abnormal_seconds))?;
-    let faults = fault_names(context.run.id, context.run.generation, context.run.spec.faults.len());
-    let progress = Progress { windows, faults, truth: Vec::new() };
-    context.book.open_injection(context.run.id, windows).await?;
-    context.record(&progress).await?;
+    let faults = fault_names(context.run.id, context.run.retry_count, context.spec.faults.len());
+    let progress = Progress { windows, faults };
+    let change = InjectionChange { windows: Some(windows), ..InjectionChange::default() };
+    let event = NewEvent::new("fault.injection.started", format!("the normal window starts at {start}"));
+    context.record(&progress, Effects { injection: Some(change), ..Effects::event(event) }).await?;
     Ok(progress)
 }
 
-/// The names of a run's fault objects. The same run and generation always make the same names, so that whoever comes
-/// after a crash finds the objects; a name tells nothing about its fault.
-pub fn fault_names(run: RunId, generation: u32, count: usize) -> Vec<String> {
+/// The names of a run's fault objects. The same run and retry always make the same names, so that whoever comes after a
+/// crash finds the objects; a name tells nothing about its fault.
+pub fn fault_names(run: RunId, retry: u32, count: usize) -> Vec<String> {
     let name = |index: usize| {
-        let id = run.derive(&format!("fault/{generation}/{index}"));
+        let id = run.derive(&format!("fault/{retry}/{index}"));
         format!("aegis-{}", &id.simple().to_string()[..16])
     };
     (0..count).map(name).collect()
 }
 
-async fn inject(context: &Context<'_>, progress: &mut Progress) -> Result<()> {
-    let spec = &context.run.spec;
-    let slot = context.slot()?;
-    let data = context.parts.catalog.get(&spec.system)?;
-    let abnormal = progress.windows.abnormal_length();
+/// Starts every fault, or finds it started. Returns the ground truth with the pods that were really hit.
+async fn inject(context: &Context<'_>, hold: &Hold, progress: &Progress) -> Result<Vec<TruthEntry>> {
+    let store = &context.parts.store;
+    if !progress.faults.is_empty() && store.kill_switch().await?.engaged {
+        return Err(Problem::new(
+            ErrorKind::Failed,
+            "fault.kill_switch",
+            "the kill switch is on: no fault is injected",
+        )
+        .fix("turn it off, then retry the run from RestartPedestal"));
+    }
+    let data = context.parts.catalog.get(&context.spec.system)?;
     let mut truth = Vec::new();
-    for (fault, name) in spec.faults.iter().zip(&progress.faults) {
-        let resolved: Resolved = serde_json::from_value(fault.resolved.clone())
-            .map_err(|error| Problem::internal("fault.unreadable", "a stored fault cannot be read").cause(error))?;
+    for (fault, name) in context.spec.faults.iter().zip(&progress.faults) {
+        let resolved = Resolved::from_value(&fault.resolved)?;
         let labels = BTreeMap::from([
             ("aegis/run".to_owned(), context.run.id.to_string()),
-            ("aegis/injection".to_owned(), context.run.injection.to_string()),
+            ("aegis/injection".to_owned(), context.run.injection.map_or_else(String::new, |id| id.to_string())),
         ]);
-        let manifest = fault::render(&resolved, &data, &slot.namespace(), name, &labels, abnormal);
+        let window = progress.windows.abnormal_length();
+        let manifest = fault::render(&resolved, &data, &hold.slot.namespace(), name, &labels, window)?;
         let want = FaultObject {
             name: name.clone(),
-            slot: slot.clone(),
+            slot: hold.slot.clone(),
             capability: fault.capability.clone(),
             resolved: fault.resolved.clone(),
             manifest,
             labels,
         };
+        context.still_wanted().await?;
         killpoint::reach("fault_injection.before-effect");
-        let seen = context.parts.cluster.ensure_fault(&context.fence()?, &want).await?;
+        let seen = context.parts.cluster.ensure_fault(&hold.fence, &want).await?;
         killpoint::reach("fault_injection.after-effect");
         if seen.pods.is_empty() {
             return Err(Problem::new(ErrorKind::Failed, "fault.no_targets", "the fault hit nothing")
@@ -121,31 +116,26 @@ async fn inject(context: &Context<'_>, progress: &mut Progress) -> Result<()> {
         }
         truth.extend(seen.truth);
     }
-    if progress.truth.is_empty() && !truth.is_empty() {
-        progress.truth = truth;
-        context.record(progress).await?;
-    }
-    Ok(())
+    Ok(truth)
 }
 
-/// Ends every fault of this run. Idempotent; also the janitor's way.
-async fn remove(context: &Context<'_>, faults: &[String]) -> Result<()> {
+async fn remove(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<()> {
     killpoint::reach("fault_injection.before-recover");
     for name in faults {
-        context.parts.cluster.remove_fault(&context.fence()?, &context.slot()?, name).await?;
+        context.parts.cluster.remove_fault(&hold.fence, &hold.slot, name).await?;
     }
     killpoint::reach("fault_injection.after-recover");
     Ok(())
 }
 
 /// Lets the system settle until it is back inside its normal band, or [`SETTLE`] has passed.
-async fn verify(context: &Context<'_>, ended: DataTime) -> Result<std::result::Result<Recovery, Wait>> {
+async fn verify(context: &Context<'_>, hold: &Hold, ended: DataTime) -> Result<std::result::Result<Recovery, Outcome>> {
     let mut after = SETTLE_STEP;
     loop {
-        if let Some(wait) = context.run_until(ended + after).await? {
+        if let Some(wait) = context.run_until(hold, ended + after).await? {
             return Ok(Err(wait));
         }
-        let recovery = context.parts.cluster.recovery(&context.slot()?).await?;
+        let recovery = context.parts.cluster.recovery(&hold.slot).await?;
         let clean = recovery.residue.is_empty() && recovery.back_at.is_some();
         if clean || after >= SETTLE {
             return Ok(Ok(recovery));
@@ -154,11 +144,33 @@ async fn verify(context: &Context<'_>, ended: DataTime) -> Result<std::result::R
     }
 }
 
-async fn witness(context: &Context<'_>, progress: &Progress, recovery: Recovery) -> Result<Evidence> {
+async fn witness(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<Vec<Witness>> {
     killpoint::reach("fault_injection.before-witness");
     let mut witnesses = Vec::new();
-    for name in &progress.faults {
-        witnesses.push(context.parts.cluster.witness(&context.slot()?, name).await?);
+    for name in faults {
+        witnesses.push(context.parts.cluster.witness(&hold.slot, name).await?);
     }
-    Ok(Evidence { truth: progress.truth.clone(), witnesses, recovery })
+    Ok(witnesses)
+}
+
+/// Exposed means that every fault of the batch was felt; without a fault there is nothing to feel.
+fn done(truth: Vec<TruthEntry>, witnesses: &[Witness], recovery: &Recovery) -> Result<Outcome> {
+    let exposed = !witnesses.is_empty() && witnesses.iter().all(|witness| witness.exposed);
+    let change = InjectionChange {
+        state: Some(PackState::InjectSuccess),
+        truth: Some(Truth { entries: truth }),
+        exposed: Some(exposed),
+        witness: Some(to_value(&witnesses)?),
+        recovery: Some(to_value(recovery)?),
+        ..InjectionChange::default()
+    };
+    let words = match recovery.residue.as_slice() {
+        [] => "the faults are removed and nothing of them is left".to_owned(),
+        residue => format!("the faults are removed, but something is left: {}", residue.join("; ")),
+    };
+    Ok(Outcome::done(Effects {
+        injection: Some(change),
+        children: vec![NewTask::new(TaskKind::BuildDatapack)],
+        ..Effects::event(NewEvent::new("fault.injection.completed", words))
+    }))
 }

@@ -2,84 +2,81 @@
 
 use std::time::Duration;
 
-use cluster::{Environment, ReleaseSpec};
-use model::{Result, TaskKind};
+use cluster::{Environment, Fence, ReleaseSpec};
+use model::{Result, Slot, TaskKind};
+use store::{Effects, NewEvent, NewTask, SlotGrant, Wait};
 
-use super::{Context, Next, Outcome, Wait};
-use crate::book::{Book, Run, Task};
-use crate::{Parts, killpoint};
+use super::{Context, Hold, Outcome};
+use crate::killpoint;
 
 /// How soon a run that found no free slot looks again.
 const SLOT_RETRY: Duration = Duration::from_millis(500);
 const READY_RETRY: Duration = Duration::from_secs(2);
 
-pub async fn run(parts: &Parts, book: &Book, task: &Task, run: &mut Run) -> Result<Outcome> {
+pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("restart_pedestal.before-record");
-    if run.slot.is_none() {
-        if let Some(wait) = hold_slot(book, run).await? {
-            return Ok(Outcome::Wait(wait));
-        }
-    }
+    let hold = match hold_slot(context).await? {
+        Ok(hold) => hold,
+        Err(wait) => return Ok(Outcome::wait(wait, SLOT_RETRY)),
+    };
     killpoint::reach("restart_pedestal.after-record");
-    install(&Context { parts, book, task, run }).await
-}
-
-/// Leases the first free slot that the specification allows; says who holds them when there is none.
-async fn hold_slot(book: &Book, hold: &mut Run) -> Result<Option<Wait>> {
-    let mut holders = Vec::new();
-    for &number in &hold.spec.slots {
-        match book.hold_slot(hold, number).await? {
-            Ok(fence) => {
-                hold.slot = Some(number);
-                hold.fence = Some(fence);
-                return Ok(None);
-            }
-            Err(holder) => holders.push(format!("{}{number} is held by {holder}", hold.spec.system)),
-        }
-    }
-    Ok(Some(
-        Wait::new("slot.none_free", format!("every slot of {} is in use", hold.spec.system), SLOT_RETRY)
-            .holder(holders.join("; "))
-            .fix(format!("wait, or raise the pool size `injection.system.{}.count`", hold.spec.system)),
-    ))
-}
-
-async fn install(context: &Context<'_>) -> Result<Outcome> {
-    let want = release(context)?;
+    context.still_wanted().await?;
+    let want = release(context, &hold)?;
     killpoint::reach("restart_pedestal.before-effect");
-    let seen = context.parts.cluster.ensure_release(&context.fence()?, &want).await?;
+    let seen = context.parts.cluster.ensure_release(&hold.fence, &want).await?;
     killpoint::reach("restart_pedestal.after-effect");
     if !seen.ready {
         let reason = seen.waiting_for.unwrap_or_else(|| "the release is not ready yet".into());
-        return Ok(Outcome::Wait(Wait::new("release.not_ready", reason, READY_RETRY)));
+        return Ok(Outcome::wait(Wait::new("release.not_ready", reason).resource(seen.release), READY_RETRY));
     }
-    let warm = seen.installed_at + Duration::from_secs(context.run.spec.windows.warmup_seconds.into());
-    if let Some(wait) = context.run_until(warm).await? {
-        return Ok(Outcome::Wait(wait));
+    let warm = seen.installed_at + Duration::from_secs(context.spec.windows.warmup_seconds.into());
+    if let Some(wait) = context.run_until(&hold, warm).await? {
+        return Ok(wait);
     }
     killpoint::reach("restart_pedestal.after-witness");
-    Ok(Outcome::Next(vec![Next::new(TaskKind::FaultInjection, "fault_injection")]))
+    let words = format!("{} {} is installed in {} and warm", seen.chart, seen.chart_version, hold.slot);
+    Ok(Outcome::done(Effects {
+        children: vec![NewTask::new(TaskKind::FaultInjection)],
+        ..Effects::event(NewEvent::new("restart.pedestal.completed", words))
+    }))
+}
+
+/// Leases the first free slot that the specification allows; says who holds them when there is none.
+async fn hold_slot(context: &Context<'_>) -> Result<std::result::Result<Hold, Wait>> {
+    let slots: Vec<Slot> =
+        context.spec.slots.iter().map(|number| Slot::new(context.spec.system.clone(), *number)).collect();
+    match context.parts.store.acquire_slot(context.claim, &slots).await? {
+        SlotGrant::Got { slot, lease } => {
+            Ok(Ok(Hold { slot, fence: Fence { run: context.run.id, token: lease.fence } }))
+        }
+        SlotGrant::Busy(held) => {
+            let holders: Vec<String> =
+                held.iter().map(|lease| format!("{} is held by {}", lease.resource, lease.note)).collect();
+            let message =
+                format!("all {} slots of {} that this run may use are held", slots.len(), context.spec.system);
+            Ok(Err(Wait::new("slot.none_free", message).holder(holders.join("; "))))
+        }
+    }
 }
 
 /// What is to be installed, from the run's stored specification alone.
-fn release(context: &Context<'_>) -> Result<ReleaseSpec> {
-    let spec = &context.run.spec;
-    let slot = context.slot()?;
-    let (values, digest) = spec.release.values_for(slot.number)?;
+fn release(context: &Context<'_>, hold: &Hold) -> Result<ReleaseSpec> {
+    let (release, environment) = (&context.spec.release, &context.spec.environment);
+    let (values, digest) = release.values_for(hold.slot.number)?;
     Ok(ReleaseSpec {
-        chart: spec.release.chart.clone(),
-        chart_version: spec.release.chart_version.clone(),
-        repository: spec.release.repository.clone(),
-        chart_digest: spec.release.chart_digest.clone(),
+        slot: hold.slot.clone(),
+        chart: release.chart.clone(),
+        chart_version: release.chart_version.clone(),
+        repository: release.repository.clone(),
+        chart_digest: release.chart_digest.clone(),
         values,
         values_digest: digest.to_owned(),
         environment: Environment {
             run: context.run.id,
-            origin: spec.environment.origin,
-            seed: spec.environment.seed,
-            load: spec.environment.load,
-            noise: spec.environment.noise,
+            origin: environment.origin,
+            seed: environment.seed,
+            load: environment.load,
+            noise: environment.noise,
         },
-        slot,
     })
 }

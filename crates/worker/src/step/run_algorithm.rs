@@ -3,102 +3,172 @@
 //! The child's death is a result: it is stored as a failed execution and counts as a miss. Only what is our own fault is
 //! tried again.
 
-use std::path::PathBuf;
+use api::spec::AlgorithmChoice;
+use datapack::{ConclusionRow, Pack};
+use model::{Answer, PackState, Problem, Result, TaskKind, Verdict};
+use rca::detector::{Conclusion, EndpointRow, Figures};
+use serde_json::json;
+use store::{
+    DetectorRow, Effects, ExecutionResult, Findings, Finish, InjectionChange, NewEvent, NewExecution, NewTask, Role,
+    TaskError,
+};
 
-use model::{Answer, ExecutionId, Problem, Result, TaskKind};
-
-use super::{Context, Next, Outcome};
+use super::{Context, Outcome};
 use crate::child::{self, Limits, Order};
 use crate::killpoint;
 
-/// What became of one execution, as it is stored.
-#[derive(Debug, Clone)]
-pub enum Executed {
-    Detected { conclusion: rca::detector::Conclusion, seconds: f64 },
-    Ranked { answers: Vec<Answer>, seconds: f64 },
-    Failed { problem: String },
-}
-
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
-    let name = &context.task.payload.algorithm;
-    let is_detector = *name == context.run.spec.detector.name;
-    let injection = context.injection().await?;
-    let pack = injection
-        .pack
-        .clone()
-        .ok_or_else(|| Problem::internal("run.without_pack", "an algorithm was started before the datapack was built"))?;
-    killpoint::reach("run_algorithm.before-record");
-    let execution = context.book.open_execution(context.task, injection.id, name).await?;
-    killpoint::reach("run_algorithm.before-effect");
-    let executed = execute(context, execution, &pack, is_detector).await?;
-    killpoint::reach("run_algorithm.after-effect");
-    context.book.close_execution(context.task, execution, &executed).await?;
-    let next = if is_detector {
-        vec![Next::algorithm("collect_result/detector", TaskKind::CollectResult, name)]
-    } else {
-        Vec::new()
-    };
-    Ok(Outcome::Next(next))
-}
-
-async fn execute(context: &Context<'_>, execution: ExecutionId, pack: &str, is_detector: bool) -> Result<Executed> {
-    let name = &context.task.payload.algorithm;
-    let open = datapack::Pack::open(&context.parts.packs.join(pack))?.open_folder().to_owned();
-    let (order, limits) = if is_detector {
-        let profile = serde_json::to_value(crate::profile::detector(&context.run.spec)?)
-            .map_err(|error| Problem::internal("detector.profile", error.to_string()))?;
-        (Order::Detect { pack: open, profile }, limits(context, name)?)
-    } else {
-        let seed = context.run.spec.environment.seed;
-        (Order::Rank { pack: open, algorithm: name.clone(), seed }, limits(context, name)?)
-    };
-    let folder: PathBuf = context.parts.scratch.join(format!("execution-{execution}"));
-    match child::run(&context.parts.program, &folder, &order, limits).await? {
-        Err(death) => Ok(Executed::Failed { problem: death.problem(name, limits).to_string() }),
-        Ok((answer, seconds)) => read(&answer, seconds, is_detector),
-    }
-}
-
-fn limits(context: &Context<'_>, name: &str) -> Result<Limits> {
-    let spec = &context.run.spec;
-    let choice = std::iter::once(&spec.detector)
-        .chain(&spec.algorithms)
-        .find(|choice| choice.name == *name)
+    let name = context.task.algorithm.as_deref().unwrap_or_default();
+    let choice = std::iter::once(&context.spec.detector)
+        .chain(&context.spec.algorithms)
+        .find(|choice| choice.name == name)
         .ok_or_else(|| Problem::internal("run.unknown_algorithm", "the run asked for no such algorithm"))?;
-    Ok(Limits { seconds: choice.limit_seconds, memory_mib: choice.limit_memory_mib })
+    let role = if name == context.spec.detector.name { Role::Detector } else { Role::Algorithm };
+    killpoint::reach("run_algorithm.before-record");
+    let injection = context.parts.store.injection_of(context.run.id).await?;
+    let path = injection.pack_path.as_ref().ok_or_else(|| {
+        Problem::internal("run.without_pack", "an algorithm was started before the datapack was built")
+    })?;
+    let pack = Pack::open(&context.parts.packs.join(path))?;
+    let new = NewExecution {
+        algorithm: choice.name.clone(),
+        version: choice.version.clone(),
+        role,
+        injection: injection.id,
+        seed: context.spec.environment.seed,
+    };
+    let execution = context.parts.store.start_execution(context.claim, &new).await?;
+    context.still_wanted().await?;
+    killpoint::reach("run_algorithm.before-effect");
+    let limits = Limits { seconds: choice.limit_seconds, memory_mib: choice.limit_memory_mib };
+    let order = order(context, choice, role, &pack)?;
+    let folder = context.parts.scratch.join(format!("execution-{execution}"));
+    let ended = child::run(&context.parts.program, &folder, &order, limits).await?;
+    killpoint::reach("run_algorithm.after-effect");
+    match (role, ended) {
+        (_, Err(death)) => Ok(Outcome::done(failed(context, role, &death.problem(name, limits)))),
+        (Role::Detector, Ok((answer, seconds))) => detected(context, &pack, &answer, seconds),
+        (Role::Algorithm, Ok((answer, seconds))) => Ok(Outcome::done(ranked(context, name, &answer, seconds))),
+    }
 }
 
-/// An answer that cannot be read is the algorithm's failure, not ours.
-fn read(answer: &[u8], seconds: f64, is_detector: bool) -> Result<Executed> {
-    let failed = |error: serde_json::Error| Executed::Failed { problem: format!("its answer cannot be read: {error}") };
-    if is_detector {
-        return Ok(match serde_json::from_slice(answer) {
-            Ok(conclusion) => Executed::Detected { conclusion, seconds },
-            Err(error) => failed(error),
-        });
-    }
-    Ok(match serde_json::from_slice::<Vec<Answer>>(answer) {
-        Ok(answers) => match check(&answers) {
-            Ok(()) => Executed::Ranked { answers, seconds },
-            Err(problem) => Executed::Failed { problem },
+fn order(context: &Context<'_>, choice: &AlgorithmChoice, role: Role, pack: &Pack) -> Result<Order> {
+    let load_generators = crate::profile::load_generators(context.spec)?;
+    Ok(match role {
+        Role::Detector => Order::Detect {
+            pack: pack.open_part(),
+            load_generators,
+            profile: super::to_value(&crate::profile::detector(context.spec)?)?,
         },
-        Err(error) => failed(error),
+        Role::Algorithm => Order::Rank {
+            pack: pack.open_part(),
+            load_generators,
+            algorithm: choice.name.clone(),
+            seed: context.spec.environment.seed,
+        },
     })
 }
 
+/// The child died or answered nonsense. For an algorithm that is a miss and the run goes on; without a detector's answer
+/// there is no verdict, and the run ends.
+fn failed(context: &Context<'_>, role: Role, problem: &Problem) -> Effects {
+    let error = TaskError::from(problem);
+    let execution = Some(ExecutionResult { duration_s: 0.0, candidates: Vec::new(), outcome: Err(error.clone()) });
+    let event = NewEvent::new("algorithm.run.failed", error.to_string());
+    match role {
+        Role::Algorithm => Effects { execution, children: vec![collect(context)], ..Effects::event(event) },
+        Role::Detector => Effects {
+            execution,
+            verdict: Some(Verdict::DetectorFailed),
+            injection: Some(InjectionChange {
+                state: Some(PackState::DetectorFailed),
+                verdict: Some(Verdict::DetectorFailed),
+                ..InjectionChange::default()
+            }),
+            finish: Some(Finish::failed(&error)),
+            ..Effects::event(event)
+        },
+    }
+}
+
+/// The step that follows this one's algorithm.
+fn collect(context: &Context<'_>) -> NewTask {
+    let name = context.task.algorithm.clone().unwrap_or_default();
+    let mut next = NewTask::new(TaskKind::CollectResult);
+    next.algorithm = Some(name);
+    next
+}
+
+fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> Result<Outcome> {
+    let conclusion: Conclusion = match serde_json::from_slice(answer) {
+        Ok(conclusion) => conclusion,
+        Err(error) => {
+            let problem = Problem::internal("detector.answer_unreadable", error.to_string());
+            return Ok(Outcome::done(failed(context, Role::Detector, &problem)));
+        }
+    };
+    pack.attach_conclusion(&conclusion.rows.iter().map(ConclusionRow::from).collect::<Vec<_>>())?;
+    let mut next = collect(context);
+    next.payload = json!({ "verdict": conclusion.verdict, "reason": conclusion.reason });
+    let findings = Findings { answers: Vec::new(), detector: conclusion.rows.iter().map(stored_row).collect() };
+    let words = format!("{}: {}", conclusion.verdict, conclusion.reason);
+    Ok(Outcome::done(Effects {
+        execution: Some(ExecutionResult { duration_s: seconds, candidates: Vec::new(), outcome: Ok(findings) }),
+        children: vec![next],
+        ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
+    }))
+}
+
+/// Names and units of the public contract: seconds, rates from 0 to 1.
+fn stored_row(row: &EndpointRow) -> DetectorRow {
+    let window = |prefix: &str, figures: &Figures| {
+        [
+            (format!("{prefix}_avg_duration"), Some(figures.avg)),
+            (format!("{prefix}_succ_rate"), figures.succ_rate),
+            (format!("{prefix}_p90"), Some(figures.p90)),
+            (format!("{prefix}_p95"), Some(figures.p95)),
+            (format!("{prefix}_p99"), Some(figures.p99)),
+        ]
+    };
+    DetectorRow {
+        span_name: row.span_name.clone(),
+        issues: serde_json::Value::Object(row.issues.clone()),
+        figures: window("abnormal", &row.abnormal).into_iter().chain(window("normal", &row.normal)).collect(),
+    }
+}
+
+fn ranked(context: &Context<'_>, name: &str, answer: &[u8], seconds: f64) -> Effects {
+    let answers = match read(answer) {
+        Ok(answers) => answers,
+        Err(found) => {
+            let message = "its answer is not valid";
+            let problem = Problem::new(model::ErrorKind::Failed, "algorithm.answer_invalid", message);
+            return failed(context, Role::Algorithm, &problem.place(name.to_owned()).found(found));
+        }
+    };
+    let words = format!("{name} names {} suspects, first {}", answers.len(), answers[0].name);
+    let findings = Findings { answers, detector: Vec::new() };
+    Effects {
+        execution: Some(ExecutionResult { duration_s: seconds, candidates: Vec::new(), outcome: Ok(findings) }),
+        children: vec![collect(context)],
+        ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
+    }
+}
+
 /// Ranks are exactly 1..n and nothing is named twice.
-fn check(answers: &[Answer]) -> std::result::Result<(), String> {
+fn read(answer: &[u8]) -> std::result::Result<Vec<Answer>, String> {
+    let answers: Vec<Answer> = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     if answers.is_empty() {
-        return Err("it answered nothing".into());
+        return Err("no suspect".into());
     }
     let mut seen = std::collections::HashSet::new();
     for (index, answer) in answers.iter().enumerate() {
         if answer.rank as usize != index + 1 {
-            return Err(format!("rank {} stands at place {}", answer.rank, index + 1));
+            return Err(format!("rank {} at place {}", answer.rank, index + 1));
         }
         if !seen.insert((answer.level, answer.name.as_str())) {
-            return Err(format!("`{}` is named twice", answer.name));
+            return Err(format!("`{}` named twice", answer.name));
         }
     }
-    Ok(())
+    Ok(answers)
 }

@@ -30,7 +30,7 @@ impl Source for TelemetrySource {
         };
         let (from, to) = self.windows.bounds(window);
         let query = Query { signal, namespace: self.namespace.clone(), run: Some(self.run), from, to };
-        Ok(Box::new(self.signals.scan(&query)?))
+        Ok(Box::new(self.signals.scan(&query)?.map(Ok)))
     }
 
     fn why_empty(&self, window: Window, _signal: datapack::Signal) -> Result<Option<String>> {

@@ -1,0 +1,165 @@
+//! From how a step ended to one transaction of the store: done, waiting, tried again, failed, cancelled.
+
+use std::time::Duration;
+
+use api::spec::RunSpec;
+use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime};
+use store::{ClaimedTask, Effects, Finish, InjectionChange, NewEvent, TaskError, Wait};
+
+use crate::Parts;
+use crate::step::{self, Context, Outcome};
+
+/// Longest pause between two tries of a step.
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
+/// How often a result is offered to a store that does not answer, and the first pause between two offers.
+const STORE_TRIES: u32 = 8;
+const STORE_PAUSE: Duration = Duration::from_millis(250);
+
+/// Runs one claimed task and stores how it ended. What cannot be stored now is found again by the task's next owner.
+pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
+    let ClaimedTask { claim, task, run } = claimed;
+    let spec = match RunSpec::from_json(&run.spec) {
+        Ok(spec) => spec,
+        Err(problem) => {
+            let error = TaskError::from(&problem);
+            let effects = Effects { finish: Some(Finish::failed(&error)), ..Effects::default() };
+            if let Err(problem) = parts.store.fail_task(&claim, error, None, effects).await {
+                tracing::error!(run = %run.id, "cannot store that a run is unreadable: {}", problem.chain());
+            }
+            return;
+        }
+    };
+    let context = Context { parts, claim: &claim, task: &task, run: &run, spec: &spec };
+    let ended = perform(&context).await;
+    match settle(&context, ended).await {
+        Ok(()) => {}
+        Err(problem) if problem.code == "fence.stale" => {
+            tracing::warn!(task = %task.id, "another worker has taken this task over");
+        }
+        Err(problem) => tracing::error!(task = %task.id, "cannot store how a task ended: {}", problem.chain()),
+    }
+}
+
+async fn perform(context: &Context<'_>) -> Result<Outcome> {
+    context.still_wanted().await?;
+    match context.task.kind {
+        TaskKind::RestartPedestal => step::restart_pedestal::run(context).await,
+        TaskKind::FaultInjection => step::fault_injection::run(context).await,
+        TaskKind::BuildDatapack => step::build_datapack::run(context).await,
+        TaskKind::RunAlgorithm => step::run_algorithm::run(context).await,
+        TaskKind::CollectResult => step::collect_result::run(context).await,
+        kind @ (TaskKind::BuildContainer | TaskKind::CronJob) => {
+            Err(Problem::internal("task.kind_unsupported", format!("no step runs tasks of kind {kind}")))
+        }
+    }
+}
+
+/// What is to be stored of a task.
+enum Verb {
+    Complete(Box<Effects>),
+    Wait(Wait, WallTime),
+    Cancel(Box<Effects>),
+    Fail(TaskError, Option<WallTime>, Box<Effects>),
+}
+
+async fn settle(context: &Context<'_>, ended: Result<Outcome>) -> Result<()> {
+    match ended {
+        Ok(Outcome::Done(effects)) => {
+            if effects.finish.is_some() {
+                step::discharge::run(context).await?;
+                crate::killpoint::reach("collect_result.before-release");
+            }
+            offer(context, Verb::Complete(effects)).await?;
+            crate::killpoint::reach("collect_result.after-release");
+            Ok(())
+        }
+        Ok(Outcome::Wait(wait, until)) => offer(context, Verb::Wait(wait, until)).await,
+        Err(problem) if problem.code == "fence.stale" => Err(problem),
+        Err(problem) if problem.code == "run.cancelled" => cancel(context).await,
+        Err(problem) => fail(context, &problem).await,
+    }
+}
+
+/// Undoes what the run did outside, then ends it.
+async fn cancel(context: &Context<'_>) -> Result<()> {
+    let removed = match step::discharge::run(context).await {
+        Ok(removed) => removed,
+        Err(problem) => return again(context, &problem).await,
+    };
+    let words = format!("the run is cancelled: {removed} faults removed, the namespace emptied");
+    let effects =
+        Effects { finish: Some(Finish::cancelled()), ..Effects::event(NewEvent::new("trace.cancelled", words)) };
+    offer(context, Verb::Cancel(Box::new(effects))).await
+}
+
+/// Only what may go away by itself is tried again, and not for ever. A step that is given up ends its run.
+async fn fail(context: &Context<'_>, problem: &Problem) -> Result<()> {
+    tracing::info!(run = %context.run.id, task = %context.task.id, "a step failed: {}", problem.chain());
+    if problem.kind.retryable() && context.task.failures + 1 < context.task.max_failures {
+        return again(context, problem).await;
+    }
+    if let Err(owed) = step::discharge::run(context).await {
+        return again(context, &owed).await;
+    }
+    let error = TaskError::from(problem);
+    let effects = given_up(context, problem, &error);
+    offer(context, Verb::Fail(error, None, Box::new(effects))).await
+}
+
+/// Tries the step again later; says why and when.
+async fn again(context: &Context<'_>, problem: &Problem) -> Result<()> {
+    let after = Duration::from_secs(1 << context.task.failures.min(10)).min(MAX_BACKOFF);
+    let at = WallTime::now().plus(after);
+    offer(context, Verb::Fail(TaskError::from(problem), Some(at), Box::default())).await
+}
+
+/// What is stored with a step that is given up: the state of the pack, the verdict if the error is one, the run's end.
+fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError) -> Effects {
+    let is_detector = context.task.algorithm.as_deref() == Some(context.spec.detector.name.as_str());
+    let (state, verdict, event) = match context.task.kind {
+        TaskKind::RestartPedestal => (None, None, "restart.pedestal.failed"),
+        TaskKind::FaultInjection => (Some(PackState::InjectFailed), None, "fault.injection.failed"),
+        TaskKind::BuildDatapack => {
+            (Some(PackState::BuildFailed), step::build_datapack::verdict_of(problem), "datapack.build.failed")
+        }
+        TaskKind::RunAlgorithm if is_detector => {
+            (Some(PackState::DetectorFailed), Some(Verdict::DetectorFailed), "algorithm.run.failed")
+        }
+        _ => (None, None, "algorithm.run.failed"),
+    };
+    let injection = InjectionChange { state, verdict, ..InjectionChange::default() };
+    Effects {
+        verdict,
+        injection: Some(injection),
+        finish: Some(Finish::failed(error)),
+        ..Effects::event(NewEvent::new(event, error.to_string()))
+    }
+}
+
+/// Stores a result, patiently: a database that is away for a moment must not cost a step that is done.
+async fn offer(context: &Context<'_>, verb: Verb) -> Result<()> {
+    let mut pause = STORE_PAUSE;
+    for _ in 1..STORE_TRIES {
+        match put(context, &verb).await {
+            Err(problem) if matches!(problem.kind, ErrorKind::Unavailable | ErrorKind::Timeout) => {
+                tracing::warn!("the store does not take a result now, trying again: {}", problem.chain());
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            other => return other,
+        }
+    }
+    put(context, &verb).await
+}
+
+async fn put(context: &Context<'_>, verb: &Verb) -> Result<()> {
+    let (store, claim) = (&context.parts.store, context.claim);
+    match verb {
+        Verb::Complete(effects) => store.complete_task(claim, (**effects).clone()).await,
+        Verb::Wait(wait, until) => store.reschedule_task(claim, wait.clone(), *until, Effects::default()).await,
+        Verb::Cancel(effects) => store.cancel_task(claim, (**effects).clone()).await,
+        Verb::Fail(error, at, effects) => {
+            store.fail_task(claim, error.clone(), *at, (**effects).clone()).await.map(|_failed| ())
+        }
+    }
+}
