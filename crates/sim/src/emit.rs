@@ -314,8 +314,8 @@ impl Recorder {
     /// # Errors
     /// Those of the sink.
     pub fn flush(&mut self, pods: &[Pod], sink: &mut dyn Sink) -> Result<(), Problem> {
-        if let Some(request) = self.take_spans(pods) {
-            sink.traces(&request)?;
+        for pod in pods {
+            self.export_spans(pod, pods, sink)?;
         }
         if let Some(request) = self.take_logs(pods) {
             sink.logs(&request)?;

@@ -16,6 +16,7 @@ mod life;
 mod link;
 mod load;
 mod noise;
+mod patience;
 mod plan;
 mod pod;
 mod profile;

@@ -15,6 +15,14 @@ pub struct Ref {
     generation: u32,
 }
 
+#[cfg(test)]
+impl Ref {
+    /// Some that differ.
+    pub fn several<const N: usize>() -> [Self; N] {
+        std::array::from_fn(|index| Self { index: index as u32, generation: 0 })
+    }
+}
+
 /// Why a call or its handling did not go well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Failure {

@@ -16,6 +16,7 @@ use crate::gate::Gate;
 use crate::link::Link;
 use crate::load::Load;
 use crate::noise::Noise;
+use crate::patience::Patience;
 use crate::plan::{Plan, ServicePlan};
 use crate::pod::{NODES, Pod, Step};
 use crate::request::{Frames, Ref, Session};
@@ -51,7 +52,10 @@ pub enum Event {
         slot: u16,
         mark: u32,
     },
-    Impatient(Ref),
+    /// Callers whose patience has a certain length look at the clock.
+    Impatient {
+        queue: u8,
+    },
     PoolWait(Ref),
     /// A pool tries to reach its database again.
     Acquire(Ref),
@@ -127,6 +131,7 @@ pub struct World {
     /// Messages that wait at the broker, by consuming service.
     pub(crate) undelivered: Vec<VecDeque<Ref>>,
     pub(crate) meters: Meters,
+    pub(crate) patience: Patience,
     pub(crate) load: Load,
     pub(crate) noise: Noise,
     /// Rate of errors of its own, by service.
@@ -172,6 +177,7 @@ impl World {
             gates: plan.operations.iter().map(|_| Gate::default()).collect(),
             undelivered: plan.services.iter().map(|_| VecDeque::new()).collect(),
             meters: Meters::default(),
+            patience: Patience::default(),
             load: Load::new(seed, environment.load, environment.noise, &plan.journeys),
             error_rates: plan.services.iter().map(|service| own_error_rate(&noise, service)).collect(),
             noise,
@@ -255,7 +261,7 @@ impl World {
             Event::Returned(at) => self.returned(at),
             Event::Work(at) => self.work(at),
             Event::Cpu { slot, mark } => self.processor(slot, mark),
-            Event::Impatient(at) => self.impatient(at),
+            Event::Impatient { queue } => self.look_at_clock(queue),
             Event::PoolWait(at) => self.pool_wait_over(at),
             Event::Acquire(at) => self.connected(at),
             Event::Life { slot, mark, step } => self.live(slot, mark, step),
@@ -273,6 +279,16 @@ impl World {
         let next = self.load.pause(now);
         self.events.plan(now + next, Event::Arrival);
         self.request(Session { journey: journey as u16, request: 0, number });
+    }
+
+    fn look_at_clock(&mut self, queue: u8) {
+        let now = self.events.now();
+        while let Some(at) = self.patience.ended(now, queue) {
+            self.impatient(at);
+        }
+        if let Some(end) = self.patience.next(queue, |at| self.frames.get(at).is_some()) {
+            self.events.plan(end, Event::Impatient { queue });
+        }
     }
 
     /// The pod that the load comes from.

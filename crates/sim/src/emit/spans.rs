@@ -1,5 +1,6 @@
 //! Span records become OTLP spans.
 
+use model::Problem;
 use telemetry::otlp::ExportTraceServiceRequest;
 use telemetry::otlp::common::{InstrumentationScope, KeyValue};
 use telemetry::otlp::trace::span::SpanKind;
@@ -7,39 +8,45 @@ use telemetry::otlp::trace::status::StatusCode;
 use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
 
 use super::attribute::{int, text};
-use super::{Part, Recorder, SpanRecord, resource};
+use super::{Part, Recorder, Sink, SpanRecord, resource};
 use crate::plan::CallKind;
 use crate::pod::Pod;
 use crate::request::Failure;
 
+/// Spans per request, as the SDKs' batch processors have it. Small requests also stay in the processor's cache.
+const BATCH: usize = 512;
+
 impl Recorder {
-    /// All spans that wait, pod by pod.
-    pub(super) fn take_spans(&mut self, pods: &[Pod]) -> Option<ExportTraceServiceRequest> {
-        let mut resource_spans = Vec::new();
-        for pod in pods {
-            let records = std::mem::take(&mut self.buffers[pod.slot as usize].spans);
-            if records.is_empty() {
-                continue;
-            }
-            self.counts.spans += records.len() as u64;
-            let spans = records.iter().map(|record| self.span(pod, pods, record)).collect();
-            let service = &self.plan.services[pod.service as usize];
-            let scope = InstrumentationScope {
-                name: scope_name(service.language).to_owned(),
-                version: resource::sdk(service.language).1.to_owned(),
-                ..InstrumentationScope::default()
-            };
-            resource_spans.push(ResourceSpans {
-                resource: Some(resource::of_process(&self.namespace, service, pod)),
-                scope_spans: vec![ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() }],
-                ..ResourceSpans::default()
-            });
-            // The buffer keeps its room for the next round.
-            let mut records = records;
-            records.clear();
-            self.buffers[pod.slot as usize].spans = records;
+    /// Hands over the spans that wait on one pod.
+    pub(super) fn export_spans(&mut self, pod: &Pod, pods: &[Pod], sink: &mut dyn Sink) -> Result<(), Problem> {
+        let mut records = std::mem::take(&mut self.buffers[pod.slot as usize].spans);
+        if records.is_empty() {
+            return Ok(());
         }
-        (!resource_spans.is_empty()).then_some(ExportTraceServiceRequest { resource_spans })
+        self.counts.spans += records.len() as u64;
+        let service = &self.plan.services[pod.service as usize];
+        let scope = InstrumentationScope {
+            name: scope_name(service.language).to_owned(),
+            version: resource::sdk(service.language).1.to_owned(),
+            ..InstrumentationScope::default()
+        };
+        let mut request = ExportTraceServiceRequest {
+            resource_spans: vec![ResourceSpans {
+                resource: Some(resource::of_process(&self.namespace, service, pod)),
+                scope_spans: vec![ScopeSpans { scope: Some(scope), ..ScopeSpans::default() }],
+                ..ResourceSpans::default()
+            }],
+        };
+        for batch in records.chunks(BATCH) {
+            let spans = &mut request.resource_spans[0].scope_spans[0].spans;
+            spans.clear();
+            spans.extend(batch.iter().map(|record| self.span(pod, pods, record)));
+            sink.traces(&request)?;
+        }
+        // The buffer keeps its room for the next round.
+        records.clear();
+        self.buffers[pod.slot as usize].spans = records;
+        Ok(())
     }
 
     fn span(&self, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Span {

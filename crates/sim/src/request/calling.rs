@@ -78,7 +78,10 @@ impl World {
         let frame = self.frames.get_mut(at).expect("it was there a moment ago");
         (frame.pod, frame.epoch) = (pod, epoch);
         if let Some(patience) = patience {
-            self.events.plan(self.events.now() + patience, Event::Impatient(at));
+            let now = self.events.now();
+            if let Some((queue, end)) = self.patience.start(now, patience, at) {
+                self.events.plan(end, Event::Impatient { queue });
+            }
         }
         if self.pods[caller].idle[there] > 0 {
             self.pods[caller].idle[there] -= 1;
