@@ -46,6 +46,26 @@ impl DataFolder {
         &self.path
     }
 
+    /// Which data folder this is, wherever it is moved to: drawn when it is first used.
+    pub fn identity(&self) -> Result<uuid::Uuid> {
+        let path = self.path.join("id");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map_err(|error: uuid::Error| {
+                Problem::new(ErrorKind::Invalid, "data.identity_malformed", "the data folder's identity cannot be read")
+                    .place(path.display().to_string())
+                    .found(error.to_string())
+            }),
+            Err(error) if error.kind() == IoKind::NotFound => {
+                let identity = uuid::Uuid::new_v4();
+                let new = self.path.join("id.new");
+                let stored = std::fs::write(&new, format!("{identity}\n")).and_then(|()| std::fs::rename(&new, &path));
+                stored.map_err(|error| unusable(&self.path, error))?;
+                Ok(identity)
+            }
+            Err(error) => Err(unusable(&self.path, error)),
+        }
+    }
+
     /// A folder inside, made if it is not there.
     pub fn inner(&self, name: &str) -> Result<PathBuf> {
         let inner = self.path.join(name);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use api::local::{FORMAT, ServerFile};
 use client::Connection;
 use model::{ErrorKind, Problem, Result};
+use store::{Incarnation, IncarnationId};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -87,13 +88,14 @@ async fn start(config: &Config) -> Result<Running> {
     let folder = DataFolder::take(&config.data)?;
     let listener = bind(config.listen).await?;
     let address = listener.local_addr().map_err(|error| Problem::internal("listen.no_address", error.to_string()))?;
-    let incarnation = uuid::Uuid::new_v4().to_string();
+    let incarnation = incarnation(&folder)?;
 
     let url = config.store.clone().unwrap_or_else(|| format!("sqlite:{}", folder.path().join("aegis.db").display()));
     let store = store::Store::connect(&url).await?;
     store.migrate().await?;
     // Only one process can hold the data folder, so whoever worked here before is gone.
-    store.claim_predecessors(&incarnation).await?;
+    store.enter(&incarnation).await?;
+    store.claim_predecessors(incarnation.id).await?;
 
     let catalog = Arc::new(match &config.systems {
         Some(systems) => system::Catalog::with_folder(systems)?,
@@ -101,7 +103,7 @@ async fn start(config: &Config) -> Result<Running> {
     });
     let signals = telemetry::SignalStore::open(folder.inner("telemetry")?)?;
     let cluster: Arc<dyn cluster::Cluster> =
-        Arc::new(sim::SimCluster::open(folder.inner("sim")?, Arc::clone(&catalog), signals.clone())?);
+        Arc::new(sim::SimCluster::open(&folder.inner("sim")?, Arc::clone(&catalog), Arc::new(signals.clone()))?);
     let packs = folder.inner("packs")?;
 
     let app = server::App::new(server::Parts {
@@ -124,7 +126,7 @@ async fn start(config: &Config) -> Result<Running> {
         packs,
         scratch: folder.inner("scratch")?,
         program: std::env::current_exe().map_err(|error| Problem::internal("daemon.own_program", error.to_string()))?,
-        incarnation,
+        incarnation: incarnation.id,
         capacity: config.workers,
     };
 
@@ -152,6 +154,19 @@ async fn start(config: &Config) -> Result<Running> {
     };
     let announced = announce(&folder, &file)?;
     Ok(Running { folder, file, announced, stop, tasks })
+}
+
+/// This life of this process, in this data folder.
+fn incarnation(folder: &DataFolder) -> Result<Incarnation> {
+    let host =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|error| format!("unknown ({error})"));
+    Ok(Incarnation {
+        id: IncarnationId::random(),
+        folder: folder.identity()?,
+        host: host.trim().to_owned(),
+        pid: std::process::id(),
+        role: "all".into(),
+    })
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {

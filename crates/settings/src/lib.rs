@@ -3,6 +3,7 @@
 
 mod backend;
 mod catalogue;
+mod contract;
 mod declaration;
 
 pub use backend::{Backend, Change, Expect, Live, Owner};
@@ -11,4 +12,5 @@ pub use catalogue::{
     SYSTEM_PREFIX, WARMING_LIMIT,
 };
 pub use catalogue::{Key, Value, catalogue, read};
+pub use contract::contract_markdown;
 pub use declaration::{Bounds, Declaration, Scope, ValueType};

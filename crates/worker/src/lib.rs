@@ -5,6 +5,7 @@
 
 pub mod child;
 pub mod killpoint;
+mod limit;
 mod profile;
 mod settle;
 mod step;

@@ -42,6 +42,9 @@ pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
 
 async fn perform(context: &Context<'_>) -> Result<Outcome> {
     context.still_wanted().await?;
+    if let Some(wait) = crate::limit::wait(context).await? {
+        return Ok(wait);
+    }
     match context.task.kind {
         TaskKind::RestartPedestal => step::restart_pedestal::run(context).await,
         TaskKind::FaultInjection => step::fault_injection::run(context).await,

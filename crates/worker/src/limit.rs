@@ -1,0 +1,41 @@
+//! Limits on how many steps of a kind run at once, over all processes: numbers from the settings, tokens from the store.
+//!
+//! A token belongs to the task and goes back with its end, in the same transaction; a task that waits keeps its place.
+
+use std::time::Duration;
+
+use model::{Result, TaskKind};
+use settings::Key;
+use store::{LimitGrant, Wait};
+
+use crate::step::{Context, Outcome};
+
+/// How soon a step that found no token asks again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The limit of a kind of step: its short name and its setting. Collecting a result is too short to need one.
+fn of(kind: TaskKind) -> Option<(&'static str, &'static Key<i64>)> {
+    match kind {
+        TaskKind::RestartPedestal => Some(("restart", &settings::RESTART_LIMIT)),
+        TaskKind::FaultInjection => Some(("injection", &settings::INJECTION_LIMIT)),
+        TaskKind::BuildDatapack => Some(("build", &settings::BUILD_LIMIT)),
+        TaskKind::RunAlgorithm => Some(("execution", &settings::EXECUTION_LIMIT)),
+        TaskKind::CollectResult | TaskKind::BuildContainer | TaskKind::CronJob => None,
+    }
+}
+
+/// Takes a token for the step, or says what it waits for and who holds the tokens.
+pub async fn wait(context: &Context<'_>) -> Result<Option<Outcome>> {
+    let Some((name, key)) = of(context.task.kind) else { return Ok(None) };
+    let store = &context.parts.store;
+    let capacity = u32::try_from(settings::read(store, key).await?).unwrap_or(0);
+    match store.acquire_limit(context.claim, name, capacity).await? {
+        LimitGrant::Got(_) => Ok(None),
+        LimitGrant::Full(holders) => {
+            let message = format!("all {capacity} places of the limit `{}` are taken", key.name);
+            let held: Vec<&str> = holders.iter().map(|lease| lease.note.as_str()).collect();
+            let wait = Wait::new("limit.reached", message).resource(format!("limit:{name}")).holder(held.join("; "));
+            Ok(Some(Outcome::wait(wait, RETRY)))
+        }
+    }
+}
