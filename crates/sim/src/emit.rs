@@ -5,6 +5,7 @@
 //! are read from the node and survive.
 
 pub mod attribute;
+mod failure;
 mod histogram;
 mod logs;
 mod metrics;

@@ -1,5 +1,6 @@
 //! Log records become OTLP log records, with the texts that such services write.
 
+use system::Language;
 use telemetry::otlp::ExportLogsServiceRequest;
 use telemetry::otlp::common::any_value::Value;
 use telemetry::otlp::common::{AnyValue, InstrumentationScope};
@@ -11,7 +12,6 @@ use super::{Line, LogRecord, Recorder, resource};
 use crate::engine::SECOND;
 use crate::plan::CallKind;
 use crate::pod::Pod;
-use crate::request::{Cause, Failure};
 
 impl Recorder {
     /// All log lines that wait, pod by pod.
@@ -88,7 +88,7 @@ impl Recorder {
 
     fn failure_text(&self, record: &LogRecord) -> String {
         let call = &self.texts[record.call as usize];
-        let (class, message) = self.exception(record.failure, record.cause).unwrap_or_default();
+        let (class, message) = self.exception(Language::Java, record.failure, record.cause).unwrap_or_default();
         let logger = call.logger.as_deref().unwrap_or_default();
         if self.plan.calls[record.call as usize].kind == CallKind::Process {
             return format!(
@@ -102,54 +102,5 @@ impl Recorder {
             call.function,
             simple(logger),
         )
-    }
-
-    /// Class and message of the exception that a failure shows as.
-    pub(super) fn exception(&self, failure: Failure, cause: Option<Cause>) -> Option<(String, String)> {
-        let pair = |class: &str, message: &str| Some((class.to_owned(), message.to_owned()));
-        match failure {
-            Failure::None => None,
-            Failure::Refused => pair("java.net.ConnectException", "Connection refused"),
-            Failure::Reset => pair("java.net.SocketException", "Connection reset"),
-            Failure::Unreachable => pair("java.net.ConnectException", "Connection timed out"),
-            Failure::Timeout => pair("java.net.SocketTimeoutException", "Read timed out"),
-            Failure::PoolTimeout => pair(
-                "java.sql.SQLTransientConnectionException",
-                "HikariPool-1 - Connection is not available, request timed out after 30000ms.",
-            ),
-            Failure::Own => pair("java.lang.IllegalStateException", "unexpected state of the requested resource"),
-            Failure::Thrown(number) => self.throwables.get(usize::from(number)).cloned(),
-            Failure::Upstream => cause.and_then(|cause| self.upstream(cause)),
-        }
-    }
-
-    /// What the client library of a Spring service throws for a failed call.
-    fn upstream(&self, cause: Cause) -> Option<(String, String)> {
-        let call = &self.plan.calls[cause.call as usize];
-        let operation = &self.plan.operations[call.operation as usize];
-        let peer = &self.plan.services[call.to as usize];
-        let target = format!("http://{}:{}{}", peer.dns_name, peer.port.unwrap_or(80), operation.route);
-        let text = match (call.kind, cause.failure) {
-            (CallKind::Sql, failure) => {
-                let (class, message) = self.exception(failure, None)?;
-                let outer = "org.springframework.dao.DataAccessResourceFailureException";
-                (outer.to_owned(), format!("Unable to acquire JDBC Connection [{class}: {message}]"))
-            }
-            (CallKind::Publish, failure) => {
-                let (class, message) = self.exception(failure, None)?;
-                ("org.springframework.amqp.AmqpConnectException".to_owned(), format!("{class}: {message}"))
-            }
-            (_, Failure::None) => {
-                let group = if cause.status >= 500 { "HttpServerErrorException" } else { "HttpClientErrorException" };
-                let class = format!("org.springframework.web.client.{group}");
-                (class, format!("{} on {} request for \"{target}\"", cause.status, operation.method))
-            }
-            (_, failure) => {
-                let (_, message) = self.exception(failure, None)?;
-                let class = "org.springframework.web.client.ResourceAccessException".to_owned();
-                (class, format!("I/O error on {} request for \"{target}\": {message}", operation.method))
-            }
-        };
-        Some(text)
     }
 }

@@ -1,7 +1,7 @@
 //! What the exporters report on each round: the agent in a process, the kubelet about pods and containers, the cluster
 //! receiver about workloads, and the products' own exporters.
 
-use system::Kind;
+use system::{Kind, Language};
 use telemetry::otlp::Resource;
 use telemetry::otlp::common::{InstrumentationScope, KeyValue};
 use telemetry::otlp::metrics::metric::Data;
@@ -12,6 +12,7 @@ use telemetry::otlp::metrics::{
 };
 
 use super::attribute::{int, text};
+use super::failure::of_connection;
 use super::histogram::Histogram;
 use super::{Recorder, resource};
 use crate::engine::{SECOND, Time};
@@ -184,7 +185,7 @@ impl Recorder {
         });
         round.histogram("http.server.request.duration", "s", server.collect());
         let client = merged_clients(&plan, &meters.client.list);
-        let client = client.iter().map(|(key, histogram)| (histogram, client_attributes(&plan, key)));
+        let client = client.iter().map(|(key, histogram)| (histogram, client_attributes(&plan, service.language, key)));
         round.histogram("http.client.request.duration", "s", client.collect());
         let metrics = round.metrics;
         self.buffers[pod.slot as usize].meters = meters;
@@ -406,7 +407,7 @@ fn merged_clients<'a>(
     merged
 }
 
-fn client_attributes(plan: &crate::plan::Plan, key: &ClientKey<'_>) -> Vec<KeyValue> {
+fn client_attributes(plan: &crate::plan::Plan, language: Language, key: &ClientKey<'_>) -> Vec<KeyValue> {
     let (peer, method, status, failure) = *key;
     let peer = &plan.services[peer as usize];
     let mut attributes = vec![
@@ -420,17 +421,8 @@ fn client_attributes(plan: &crate::plan::Plan, key: &ClientKey<'_>) -> Vec<KeyVa
     }
     if status >= 400 {
         attributes.push(text("error.type", status.to_string()));
-    } else if let Some(failure) = failure {
-        attributes.push(text("error.type", error_class(failure)));
+    } else if let Some((class, _)) = failure.and_then(|failure| of_connection(language, failure)) {
+        attributes.push(text("error.type", class));
     }
     attributes
-}
-
-const fn error_class(failure: Failure) -> &'static str {
-    match failure {
-        Failure::Refused | Failure::Unreachable => "java.net.ConnectException",
-        Failure::Reset => "java.net.SocketException",
-        Failure::Timeout => "java.net.SocketTimeoutException",
-        _ => "_OTHER",
-    }
 }

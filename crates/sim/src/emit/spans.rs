@@ -1,6 +1,7 @@
 //! Span records become OTLP spans.
 
 use model::Problem;
+use system::Language;
 use telemetry::otlp::ExportTraceServiceRequest;
 use telemetry::otlp::common::{InstrumentationScope, KeyValue};
 use telemetry::otlp::trace::span::SpanKind;
@@ -101,14 +102,26 @@ impl Recorder {
         if record.status >= 400 && record.part != Part::Inner {
             return Some(record.status.to_string());
         }
-        self.exception(record.failure, record.cause).map(|(class, _)| class)
+        self.exception(self.language(record), record.failure, record.cause).map(|(class, _)| class)
+    }
+
+    /// The runtime that made the span.
+    fn language(&self, record: &SpanRecord) -> Language {
+        let call = &self.plan.calls[record.call as usize];
+        let service = if record.part == Part::Client { call.from } else { call.to };
+        match self.plan.services[service as usize].language {
+            Language::None => Language::Java,
+            language => language,
+        }
     }
 
     /// The Java agent leaves the message empty for statuses and gives none for exceptions of clients.
     fn status_message(&self, record: &SpanRecord) -> String {
         match record.failure {
             Failure::None | Failure::Upstream | Failure::Own | Failure::Thrown(_) => String::new(),
-            failure => self.exception(failure, record.cause).map_or(String::new(), |(_, message)| message),
+            failure => {
+                self.exception(self.language(record), failure, None).map_or(String::new(), |(_, message)| message)
+            }
         }
     }
 }
@@ -132,11 +145,11 @@ const fn span_kind(part: Part, kind: CallKind) -> SpanKind {
     }
 }
 
-const fn scope_name(language: system::Language) -> &'static str {
+const fn scope_name(language: Language) -> &'static str {
     match language {
-        system::Language::Java | system::Language::Kotlin => "io.opentelemetry.tomcat-10.0",
-        system::Language::Caddy => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-        system::Language::Go => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+        Language::Java | Language::Kotlin => "io.opentelemetry.tomcat-10.0",
+        Language::Caddy => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+        Language::Go => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
         _ => "opentelemetry",
     }
 }
