@@ -108,11 +108,11 @@ impl Inner {
 }
 
 impl Held<'_> {
-    /// Takes note of the owner's token.
+    /// Takes note of the owner's token, for good.
     ///
     /// # Errors
     /// `fence.stale` when a later owner has acted.
-    pub fn admit(&mut self, fence: &Fence) -> Result<()> {
+    pub fn admit(&mut self, folder: &Folder, fence: &Fence) -> Result<()> {
         if fence.token < self.state.fence {
             return Err(Problem::new(ErrorKind::Conflict, "fence.stale", "the slot has a later owner")
                 .place(format!("namespace {}", self.state.slot))
@@ -121,7 +121,37 @@ impl Held<'_> {
                 .fix("stop; the run that owns the slot now goes on by itself")
                 .into());
         }
-        self.state.fence = fence.token;
+        if fence.token > self.state.fence {
+            self.state.fence = fence.token;
+            self.write(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the state; a live simulation that was up to date stays so.
+    pub fn write(&mut self, folder: &Folder) -> Result<()> {
+        let before = self.state.revision;
+        if let Err(problem) = folder.write(&mut self.state) {
+            *self.live = None;
+            return Err(problem.into());
+        }
+        if let Some(live) = self.live.as_mut().filter(|live| live.revision == before) {
+            live.revision = self.state.revision;
+        }
+        Ok(())
+    }
+
+    /// Writes the state together with the effect that led to it.
+    pub fn record(&mut self, folder: &Folder, effect: &str, object: &str, at: DataTime) -> Result<()> {
+        let before = self.state.revision;
+        if let Err(problem) = crate::journal::record(folder, &mut self.state, effect, object, at) {
+            *self.live = None;
+            // The write may have reached the disk before it failed.
+            return Err(ClusterError { problem, effect_possible: true });
+        }
+        if let Some(live) = self.live.as_mut().filter(|live| live.revision == before) {
+            live.revision = self.state.revision;
+        }
         Ok(())
     }
 }

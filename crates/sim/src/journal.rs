@@ -4,13 +4,16 @@
 //! journal comes after it. Whoever takes the folder's lock next puts a missing line there before anything else, so at
 //! most one can be missing, and a torn last line is cut off.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use cluster::JournalEntry;
 use model::{DataTime, Problem};
 
 use crate::state::{Folder, SlotState};
+
+/// Longer than any entry.
+const TAIL: u64 = 64 * 1024;
 
 /// Every entry, oldest first, after repair.
 ///
@@ -18,7 +21,13 @@ use crate::state::{Folder, SlotState};
 /// Those of the folder.
 pub fn read(folder: &Folder) -> Result<Vec<JournalEntry>, Problem> {
     let _guard = folder.lock()?;
-    repaired(folder)
+    repair(folder)?;
+    let path = folder.journal_path();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(&path).map_err(|error| folder.unusable(error))?;
+    text.lines().map(|line| parse(folder, line)).collect()
 }
 
 /// Writes the state together with the effect that led to it, then the journal's line.
@@ -27,9 +36,8 @@ pub fn read(folder: &Folder) -> Result<Vec<JournalEntry>, Problem> {
 /// Those of the folder. When the state was written, the effect has happened.
 pub fn record(folder: &Folder, state: &mut SlotState, effect: &str, object: &str, at: DataTime) -> Result<(), Problem> {
     let _guard = folder.lock()?;
-    let entries = repaired(folder)?;
     let entry = JournalEntry {
-        number: entries.last().map_or(1, |entry| entry.number + 1),
+        number: repair(folder)? + 1,
         effect: effect.to_owned(),
         object: object.to_owned(),
         slot: state.slot.namespace(),
@@ -41,36 +49,46 @@ pub fn record(folder: &Folder, state: &mut SlotState, effect: &str, object: &str
     append(folder, &entry)
 }
 
-/// The journal as it should be: a torn line cut off, the one missing line added.
-fn repaired(folder: &Folder) -> Result<Vec<JournalEntry>, Problem> {
-    let path = folder.journal_path();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+/// Cuts off a torn line and adds the one that may be missing; the number of the last entry.
+fn repair(folder: &Folder) -> Result<u64, Problem> {
+    let mut last = match OpenOptions::new().read(true).write(true).open(folder.journal_path()) {
+        Ok(file) => {
+            let line = last_line(file).map_err(|error| folder.unusable(error))?;
+            if line.is_empty() { 0 } else { parse(folder, &line)?.number }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(folder.unusable(error)),
     };
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    if whole < text.len() {
-        let cut = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(whole as u64));
-        cut.map_err(|error| folder.unusable(error))?;
+    let effects = folder.read_all()?.into_iter().filter_map(|state| state.last_effect);
+    if let Some(missing) = effects.into_iter().find(|entry| entry.number > last) {
+        append(folder, &missing)?;
+        last = missing.number;
     }
-    let mut entries = Vec::new();
-    for line in text[..whole].lines() {
-        entries.push(serde_json::from_str::<JournalEntry>(line).map_err(|error| {
-            Problem::internal("cluster.journal_damaged", "a line of the journal cannot be read")
-                .place(path.display().to_string())
-                .found(line.to_owned())
-                .cause(error)
-        })?);
+    Ok(last)
+}
+
+/// The last whole line; what follows it is cut off. Reads no more than the end of the file.
+fn last_line(mut file: File) -> io::Result<String> {
+    let length = file.metadata()?.len();
+    let from = length.saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let whole = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    if whole < tail.len() {
+        file.set_len(from + whole as u64)?;
     }
-    let last = entries.last().map_or(0, |entry| entry.number);
-    let missing =
-        folder.read_all()?.into_iter().filter_map(|state| state.last_effect).find(|entry| entry.number > last);
-    if let Some(entry) = missing {
-        append(folder, &entry)?;
-        entries.push(entry);
-    }
-    Ok(entries)
+    let text = String::from_utf8_lossy(&tail[..whole]);
+    Ok(text.lines().last().unwrap_or_default().to_owned())
+}
+
+fn parse(folder: &Folder, line: &str) -> Result<JournalEntry, Problem> {
+    serde_json::from_str(line).map_err(|error| {
+        Problem::internal("cluster.journal_damaged", "a line of the journal cannot be read")
+            .place(folder.journal_path().display().to_string())
+            .found(line.to_owned())
+            .cause(error)
+    })
 }
 
 fn append(folder: &Folder, entry: &JournalEntry) -> Result<(), Problem> {

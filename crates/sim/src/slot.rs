@@ -1,8 +1,7 @@
 //! What happens to one slot: installation, the passing of time, faults, and the replay that makes a live simulation again.
 
 use cluster::{
-    ClusterError, FaultObject, FaultObservation, FaultPhase, Fence, Reach, Recovery, ReleaseObservation, ReleaseSpec,
-    Result,
+    FaultObject, FaultObservation, FaultPhase, Fence, Reach, Recovery, ReleaseObservation, ReleaseSpec, Result,
 };
 use fault::Resolved;
 use model::{DataTime, ErrorKind, Problem, RunId, Slot};
@@ -10,7 +9,6 @@ use sha2::{Digest, Sha256};
 use telemetry::Stream;
 
 use crate::cluster::{Held, Inner};
-use crate::journal;
 use crate::pod::PodState;
 use crate::state::{FaultRecord, Moment, Release, SlotState};
 use crate::telemetry_out::Nowhere;
@@ -19,7 +17,7 @@ use crate::world::World;
 /// A running simulation and what of the slot's history it has been through.
 pub struct Live {
     run: RunId,
-    revision: u64,
+    pub revision: u64,
     pub world: World,
 }
 
@@ -50,7 +48,7 @@ pub fn observed_fault(fault: &FaultRecord) -> FaultObservation {
 }
 
 pub fn install(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: ReleaseSpec) -> Result<ReleaseObservation> {
-    held.admit(fence)?;
+    held.admit(&inner.folder, fence)?;
     check(&want)?;
     inner.plan(&want.slot.system)?;
     let same = held.state.release.as_ref().is_some_and(|release| release.spec == want);
@@ -65,7 +63,7 @@ pub fn install(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: ReleaseS
             history: Vec::new(),
         });
         *held.live = None;
-        after_effect(journal::record(&inner.folder, &mut held.state, "release_installed", &name, origin))?;
+        held.record(&inner.folder, "release_installed", &name, origin)?;
     }
     observed(&held.state).ok_or_else(|| Problem::internal("release.lost", "an installed release is not there").into())
 }
@@ -91,15 +89,15 @@ fn check(want: &ReleaseSpec) -> Result<()> {
 }
 
 pub fn remove(inner: &Inner, held: &mut Held<'_>, fence: &Fence) -> Result<()> {
-    held.admit(fence)?;
+    held.admit(&inner.folder, fence)?;
     let Some(release) = held.state.release.take() else { return Ok(()) };
     *held.live = None;
     let name = held.state.slot.namespace();
-    after_effect(journal::record(&inner.folder, &mut held.state, "namespace_removed", &name, release.committed))
+    held.record(&inner.folder, "namespace_removed", &name, release.committed)
 }
 
 pub fn run_until(inner: &Inner, held: &mut Held<'_>, fence: &Fence, until: DataTime) -> Result<Reach> {
-    held.admit(fence)?;
+    held.admit(&inner.folder, fence)?;
     let release = held.state.release()?;
     let (from, run) = (release.committed, release.spec.environment.run);
     if until <= from {
@@ -118,29 +116,12 @@ pub fn run_until(inner: &Inner, held: &mut Held<'_>, fence: &Fence, until: DataT
     let release = held.state.release_mut()?;
     release.committed = until;
     release.history.push(Moment::Until(until));
-    written(inner, held)?;
+    held.write(&inner.folder)?;
     Ok(Reach::Reached)
 }
 
-/// Writes the state; the live simulation is now at its revision.
-fn written(inner: &Inner, held: &mut Held<'_>) -> Result<()> {
-    if let Err(problem) = inner.folder.write(&mut held.state) {
-        *held.live = None;
-        return Err(problem.into());
-    }
-    keep_up(held);
-    Ok(())
-}
-
-fn keep_up(held: &mut Held<'_>) {
-    let revision = held.state.revision;
-    if let Some(live) = held.live.as_mut() {
-        live.revision = revision;
-    }
-}
-
 pub fn start_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: FaultObject) -> Result<FaultObservation> {
-    held.admit(fence)?;
+    held.admit(&inner.folder, fence)?;
     let release = held.state.release()?;
     if let Some(fault) = release.faults.iter().find(|fault| fault.object.name == want.name) {
         return Ok(observed_fault(fault));
@@ -152,23 +133,17 @@ pub fn start_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: Faul
     let world = &mut live(inner, held)?.world;
     let pods = world.start_fault(&want.name, &resolved)?;
     let truth = fault::truth(&resolved, &system, &pods);
-    let recorded = truth.and_then(|truth| {
-        let manifest_digest = hex::encode(Sha256::digest(want.manifest.to_string()));
-        let (name, release) = (want.name.clone(), held.state.release_mut()?);
-        release.faults.push(FaultRecord { object: want, manifest_digest, started_at: at, ended_at: None, pods, truth });
-        release.history.push(Moment::Start(position));
-        journal::record(&inner.folder, &mut held.state, "fault_started", &name, at)
-    });
-    if recorded.is_err() {
-        *held.live = None;
-    }
-    after_effect(recorded)?;
-    keep_up(held);
+    let truth = truth.inspect_err(|_| *held.live = None)?;
+    let manifest_digest = hex::encode(Sha256::digest(want.manifest.to_string()));
+    let (name, release) = (want.name.clone(), held.state.release_mut()?);
+    release.faults.push(FaultRecord { object: want, manifest_digest, started_at: at, ended_at: None, pods, truth });
+    release.history.push(Moment::Start(position));
+    held.record(&inner.folder, "fault_started", &name, at)?;
     Ok(observed_fault(&held.state.release()?.faults[position]))
 }
 
 pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) -> Result<FaultObservation> {
-    held.admit(fence)?;
+    held.admit(&inner.folder, fence)?;
     let gone = FaultObservation {
         name: name.to_owned(),
         phase: FaultPhase::Recovered,
@@ -185,12 +160,7 @@ pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) 
         let release = held.state.release_mut()?;
         release.faults[position].ended_at = Some(at);
         release.history.push(Moment::End(position));
-        let recorded = journal::record(&inner.folder, &mut held.state, "fault_ended", name, at);
-        if recorded.is_err() {
-            *held.live = None;
-        }
-        after_effect(recorded)?;
-        keep_up(held);
+        held.record(&inner.folder, "fault_ended", name, at)?;
     }
     Ok(observed_fault(&held.state.release()?.faults[position]))
 }
@@ -247,9 +217,4 @@ fn replay(inner: &Inner, slot: &Slot, release: &Release) -> Result<World> {
         }
     }
     Ok(world)
-}
-
-/// The write may have reached the disk before it failed.
-fn after_effect<T>(outcome: std::result::Result<T, Problem>) -> Result<T> {
-    outcome.map_err(|problem| ClusterError { problem, effect_possible: true })
 }

@@ -173,6 +173,10 @@ async fn an_owner_who_was_replaced_is_refused() {
     assert_eq!(code(cluster.ensure_fault(&old, &pod_kill()).await.unwrap_err()), "fence.stale");
     assert_eq!(code(cluster.remove_namespace(&old, &slot).await.unwrap_err()), "fence.stale");
     assert_eq!(cluster.journal().await.unwrap().len(), 1);
+    // A new owner counts from its first call on, whether that changes something or not, and for every process.
+    cluster.ensure_release(&fence(3), &release()).await.unwrap();
+    let other = open(folder.path(), &Kept::default());
+    assert_eq!(code(other.run_until(&fence(2), &slot, at(5)).await.unwrap_err()), "fence.stale");
 }
 
 #[tokio::test]
