@@ -10,6 +10,9 @@ const BEFORE: (i64, i64) = (20, 60);
 const DURING: (i64, i64) = (62, 120);
 const ORDER: &str = "ts-order-service";
 const MILLI: i64 = 1_000_000;
+const TICKETS_503: [(&str, &str); 3] =
+    [("method", "POST"), ("path", "/api/v1/orderservice/order/tickets"), ("status_code", "503")];
+const TICKETS_METHOD: [(&str, &str); 2] = [("class", "OrderController"), ("method", "getTicketListByDateAndTripId")];
 
 fn run(resolved: &Resolved) -> Probe {
     let (probe, world) = with_fault(7, 20.0, Some(resolved));
@@ -48,6 +51,12 @@ fn before_the_start_everything_is_as_in_the_control() {
         fault("pod_kill", ORDER, &[]),
         fault("network_delay", "ts-travel-service", &[("target_service", "ts-basic-service"), ("latency_ms", "300")]),
         fault("memory_stress", ORDER, &[("size_mib", "2000")]),
+        fault("pod_failure", "mysql", &[]),
+        fault("cpu_stress", ORDER, &[("load_pct", "100"), ("workers", "4")]),
+        fault("network_loss", "ts-travel-service", &[("target_service", "ts-basic-service"), ("loss_pct", "50")]),
+        fault("http_response_replace_code", ORDER, &TICKETS_503),
+        fault("jvm_method_latency", ORDER, &[TICKETS_METHOD[0], TICKETS_METHOD[1], ("delay_ms", "700")]),
+        fault("jvm_method_exception", ORDER, &TICKETS_METHOD),
     ] {
         let (probe, _) = with_fault(11, 8.0, Some(&resolved));
         assert_eq!(complete_before(&probe, 60), expect, "{:?}", resolved.effect);
@@ -181,8 +190,7 @@ fn memory_past_its_limit_ends_the_process() {
 
 #[test]
 fn a_replaced_status_is_seen_by_the_caller_alone() {
-    let endpoint = [("method", "POST"), ("path", "/api/v1/orderservice/order/tickets"), ("status_code", "503")];
-    let probe = run(&fault("http_response_replace_code", ORDER, &endpoint));
+    let probe = run(&fault("http_response_replace_code", ORDER, &TICKETS_503));
     let tickets = |span: &&&Span| span.attributes.values().any(|value| value.ends_with("/order/tickets"));
     let calls = probe.calls("ts-seat-service", ORDER, DURING);
     let seen: Vec<_> = calls.iter().filter(tickets).map(|span| span.status()).collect();
@@ -195,7 +203,7 @@ fn a_replaced_status_is_seen_by_the_caller_alone() {
 #[test]
 fn advice_on_a_method_slows_or_breaks_its_endpoint_alone() {
     let method = |capability: &str, extra: &[(&str, &str)]| {
-        let mut pairs = vec![("class", "OrderController"), ("method", "getTicketListByDateAndTripId")];
+        let mut pairs = TICKETS_METHOD.to_vec();
         pairs.extend_from_slice(extra);
         run(&fault(capability, ORDER, &pairs))
     };
