@@ -1,0 +1,144 @@
+//! The parts that the server works with. What it does with them is in one file per resource.
+
+mod algorithm;
+mod board;
+mod doctor;
+pub mod download;
+pub mod event;
+mod fault;
+mod health;
+mod injection;
+mod register;
+mod release;
+mod run;
+mod scores;
+mod submit;
+mod system;
+mod task;
+mod why;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use api::{Page, PageQuery, Pagination};
+use cluster::Cluster;
+use model::Result;
+use tokio::sync::watch;
+
+use crate::auth::Tokens;
+
+/// What a detector or an algorithm may use, unless a run says otherwise.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutionLimits {
+    pub seconds: u64,
+    pub memory_mib: u64,
+}
+
+/// What the server is made of.
+pub struct Parts {
+    pub store: store::Store,
+    pub catalog: Arc<::system::Catalog>,
+    pub cluster: Arc<dyn Cluster>,
+    pub signals: telemetry::SignalStore,
+    /// Folder of the published datapacks.
+    pub packs: PathBuf,
+    pub limits: ExecutionLimits,
+    /// The data folder; the file with the administrator's token is in it.
+    pub data: PathBuf,
+}
+
+/// The server's work, independent of HTTP. A handle: clones share everything.
+#[derive(Clone)]
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: Parts,
+    tokens: Tokens,
+    started: Instant,
+    closing: watch::Sender<bool>,
+}
+
+impl App {
+    /// Makes sure that there is an administrator's token.
+    ///
+    /// # Errors
+    /// Whatever the store or the file of the token fails with.
+    pub async fn new(parts: Parts) -> Result<Self> {
+        let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
+        let (closing, _) = watch::channel(false);
+        Ok(Self { inner: Arc::new(Inner { parts, tokens, started: Instant::now(), closing }) })
+    }
+
+    /// The file that holds the administrator's token, mode 0600.
+    pub fn admin_token_file(&self) -> &Path {
+        self.inner.tokens.file()
+    }
+
+    /// Ends what would otherwise stay open: event streams.
+    pub(crate) fn close(&self) {
+        self.inner.closing.send_replace(true);
+    }
+
+    fn closing(&self) -> watch::Receiver<bool> {
+        self.inner.closing.subscribe()
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.inner.tokens
+    }
+
+    fn store(&self) -> &store::Store {
+        &self.inner.parts.store
+    }
+
+    fn catalog(&self) -> &::system::Catalog {
+        &self.inner.parts.catalog
+    }
+
+    fn cluster(&self) -> &dyn Cluster {
+        &*self.inner.parts.cluster
+    }
+
+    fn signals(&self) -> &telemetry::SignalStore {
+        &self.inner.parts.signals
+    }
+
+    fn packs(&self) -> &Path {
+        &self.inner.parts.packs
+    }
+
+    fn data(&self) -> &Path {
+        &self.inner.parts.data
+    }
+
+    fn limits(&self) -> ExecutionLimits {
+        self.inner.parts.limits
+    }
+
+    fn started(&self) -> Instant {
+        self.inner.started
+    }
+}
+
+/// The part of a stored list that a query asks for.
+fn stored_page(query: PageQuery) -> store::Page {
+    let positive = |number: i32| u32::try_from(number).unwrap_or(1);
+    store::Page::new(positive(query.page()), positive(query.size()))
+}
+
+fn listed<T, U>(query: PageQuery, list: &store::Listed<T>, convert: impl Fn(&T) -> U) -> Page<U> {
+    Page { items: list.items.iter().map(convert).collect(), pagination: Pagination::new(query, list.total) }
+}
+
+/// One page of a list that is in memory.
+fn page_of<T, U>(query: PageQuery, items: Vec<T>, convert: impl Fn(T) -> U) -> Result<Page<U>> {
+    let query = query.check()?;
+    let total = items.len() as u64;
+    let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
+    let take = usize::try_from(query.limit()).unwrap_or(usize::MAX);
+    let items = items.into_iter().skip(skip).take(take).map(convert).collect();
+    Ok(Page { items, pagination: Pagination::new(query, total) })
+}

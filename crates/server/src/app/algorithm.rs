@@ -1,0 +1,223 @@
+//! Detectors and algorithms: the built-in ones and those that seeds declare; and their executions.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use api::Page;
+use api::algorithm::{Algorithm, DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer};
+use api::spec::AlgorithmChoice;
+use model::{Answer, ErrorKind, ExecutionId, ExecutionState, InjectionId, Problem, Result, Windows};
+use rca::algorithm::About;
+use rca::minimum::Minimum;
+use store::{ContainerKind, ExecutionFilter, Version};
+
+use super::{App, listed, stored_page};
+use crate::extract;
+
+/// Version of what is part of the program.
+pub const BUILTIN: &str = "builtin";
+/// The one name of the detector.
+pub const DETECTOR: &str = "detector";
+
+impl App {
+    /// Every version of every method, built-in ones first.
+    ///
+    /// # Errors
+    /// Whatever the store fails with.
+    pub async fn algorithms(&self) -> Result<Vec<Algorithm>> {
+        let mut list = vec![detector()];
+        list.extend(rca::algorithm::algorithms().iter().map(|method| builtin(method.name(), &method.about())));
+        for container in self.store().containers(Some(ContainerKind::Algorithm)).await? {
+            let versions = container.versions.iter().filter(|version| version.name != BUILTIN);
+            list.extend(versions.map(|version| declared(&container.name, version)));
+        }
+        Ok(list)
+    }
+
+    /// # Errors
+    /// `state.unknown`, `page.out_of_range`.
+    pub async fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
+        let page = api::PageQuery { page: query.page, size: query.size }.check()?;
+        let code = ExecutionState::code;
+        let filter = ExecutionFilter {
+            state: extract::state(query.state.as_deref(), ExecutionState::ALL, ExecutionState::as_str, code)?,
+            injection: query.datapack_id.map(InjectionId),
+            algorithm: query.algorithm.clone(),
+            ..ExecutionFilter::default()
+        };
+        let list = self.store().executions(&filter, stored_page(page)).await?;
+        let mut names: HashMap<InjectionId, String> = HashMap::new();
+        for execution in &list.items {
+            if let Entry::Vacant(place) = names.entry(execution.injection) {
+                place.insert(self.store().injection(execution.injection).await?.name);
+            }
+        }
+        Ok(listed(page, &list, |one| execution(one, &names[&one.injection])))
+    }
+
+    /// # Errors
+    /// `execution.unknown`.
+    pub async fn execution(&self, id: ExecutionId) -> Result<ExecutionDetail> {
+        let stored = self.store().execution(id).await?;
+        let pack = self.store().injection(stored.injection).await?.name;
+        let answers = self.store().answers(&[id]).await?.remove(&id).unwrap_or_default();
+        let rows = self.store().detector_rows(id).await?;
+        Ok(ExecutionDetail {
+            execution: execution(&stored, &pack),
+            granularity_results: answers.into_iter().map(ranked).collect(),
+            detector_results: rows.into_iter().map(detected).collect(),
+        })
+    }
+
+    /// The version that a submission means by `name` or `name:version`.
+    ///
+    /// # Errors
+    /// `algorithm.unknown`, `algorithm.version_unknown`, `algorithm.not_runnable`.
+    pub(super) async fn choose_algorithm(&self, text: &str) -> Result<AlgorithmChoice> {
+        let (name, version) = text.split_once(':').unwrap_or((text, BUILTIN));
+        let known = self.algorithms().await?;
+        let of_name: Vec<&Algorithm> = known.iter().filter(|one| one.name == name && one.role == "algorithm").collect();
+        if of_name.is_empty() {
+            let names = known.iter().filter(|one| one.role == "algorithm").map(|one| one.name.as_str());
+            return Err(Problem::unknown("algorithm.unknown", "algorithm", name, names).place("algorithms"));
+        }
+        let Some(one) = of_name.iter().find(|one| one.version == version) else {
+            let versions = of_name.iter().map(|one| one.version.as_str());
+            return Err(Problem::unknown("algorithm.version_unknown", "version", version, versions)
+                .place(format!("algorithms: {name}")));
+        };
+        if let Some(reason) = one.reason.as_ref().filter(|_| !one.runnable) {
+            return Err(Problem::new(ErrorKind::Missing, "algorithm.not_runnable", "the algorithm cannot run here")
+                .place(format!("algorithms: {text}"))
+                .found(reason.clone())
+                .fix(format!("choose the built-in version `{name}`, or one that runs on this cluster")));
+        }
+        Ok(self.choice(name, version))
+    }
+
+    pub(super) fn choice(&self, name: &str, version: &str) -> AlgorithmChoice {
+        let limits = self.limits();
+        AlgorithmChoice {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            limit_seconds: limits.seconds,
+            limit_memory_mib: limits.memory_mib,
+        }
+    }
+}
+
+/// Methods whose declared minimum the windows do not reach, in words.
+pub fn too_short(algorithms: &[AlgorithmChoice], windows: &Windows) -> Vec<Problem> {
+    let detector = [(DETECTOR, rca::detector::MINIMUM)];
+    let chosen = algorithms.iter().filter_map(|choice| {
+        let method = rca::algorithm::algorithm(&choice.name).ok()?;
+        Some((choice.name.as_str(), method.about().minimum))
+    });
+    let check = |(name, minimum): (&str, Minimum)| minimum.check(name, windows).err();
+    detector.into_iter().chain(chosen).filter_map(check).collect()
+}
+
+/// A stored execution in the words of the wire.
+fn execution(stored: &store::Execution, pack: &str) -> Execution {
+    Execution {
+        id: stored.id,
+        // Built-in methods have no container.
+        algorithm_id: 0,
+        algorithm_name: stored.algorithm.clone(),
+        algorithm_version: stored.version.clone(),
+        algorithm_version_id: 0,
+        datapack_id: stored.injection,
+        datapack_name: pack.to_owned(),
+        state: stored.state,
+        status: "enabled".into(),
+        duration: stored.duration_s,
+        task_id: Some(stored.task),
+        trace_id: stored.run,
+        labels: Vec::new(),
+        reason: stored.reason.clone(),
+        message: stored.message.clone(),
+        created_at: stored.created_at.to_string(),
+        updated_at: stored.updated_at.to_string(),
+    }
+}
+
+fn ranked(answer: Answer) -> RankedAnswer {
+    RankedAnswer {
+        level: answer.level,
+        result: answer.name,
+        rank: i32::try_from(answer.rank).unwrap_or(i32::MAX),
+        confidence: answer.score,
+    }
+}
+
+fn detected(row: store::DetectorRow) -> DetectorResult {
+    let figure = |name: &str| row.figures.get(name).copied().flatten();
+    DetectorResult {
+        issues: row.issues.to_string(),
+        abnormal_avg_duration: figure("abnormal_avg_duration"),
+        normal_avg_duration: figure("normal_avg_duration"),
+        abnormal_p90: figure("abnormal_p90"),
+        normal_p90: figure("normal_p90"),
+        abnormal_p95: figure("abnormal_p95"),
+        normal_p95: figure("normal_p95"),
+        abnormal_p99: figure("abnormal_p99"),
+        normal_p99: figure("normal_p99"),
+        abnormal_succ_rate: figure("abnormal_succ_rate"),
+        normal_succ_rate: figure("normal_succ_rate"),
+        span_name: row.span_name,
+    }
+}
+
+fn detector() -> Algorithm {
+    Algorithm {
+        name: DETECTOR.into(),
+        version: BUILTIN.into(),
+        role: "detector".into(),
+        kind: "built in".into(),
+        runnable: true,
+        reason: None,
+        in_house: false,
+        baseline: false,
+        summary: "compares latency, success rate and presence of each endpoint at the entrance between the windows"
+            .into(),
+        minimum_window_seconds: seconds(rca::detector::MINIMUM),
+        source: None,
+    }
+}
+
+fn builtin(name: &str, about: &About) -> Algorithm {
+    Algorithm {
+        name: name.into(),
+        version: BUILTIN.into(),
+        role: "algorithm".into(),
+        kind: "built in".into(),
+        runnable: true,
+        reason: None,
+        in_house: about.in_house,
+        baseline: about.control,
+        summary: about.summary.into(),
+        minimum_window_seconds: seconds(about.minimum),
+        source: Some(about.source.into()),
+    }
+}
+
+/// A seed's container. Nothing here can run one yet, and the list says so.
+fn declared(name: &str, version: &Version) -> Algorithm {
+    Algorithm {
+        name: name.into(),
+        version: version.name.clone(),
+        role: if name == DETECTOR { "detector" } else { "algorithm" }.into(),
+        kind: "container".into(),
+        runnable: false,
+        reason: Some("this cluster runs no containers".into()),
+        in_house: false,
+        baseline: false,
+        summary: format!("the container {}", version.image_ref),
+        minimum_window_seconds: 0,
+        source: (!version.github_link.is_empty()).then(|| version.github_link.clone()),
+    }
+}
+
+fn seconds(minimum: Minimum) -> i64 {
+    i64::try_from(minimum.window_s).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,236 @@
+//! Injections and their datapacks. A name or a number leads to one.
+
+use std::fs::File;
+use std::io;
+
+use ::datapack::{Bytes, Pack, PublicFile};
+use api::Page;
+use api::injection::{
+    FileCheck, FileNode, FileTree, GroundTruth, Injection, InjectionDetail, InjectionQuery, Label, VerifyReport,
+};
+use model::{DataTime, ErrorKind, InjectionId, PackState, Problem, Result, Truth};
+use serde_json::Value;
+use store::InjectionFilter;
+
+use super::download::{Download, broken};
+use super::{App, listed, stored_page};
+use crate::extract;
+
+impl App {
+    /// # Errors
+    /// `state.unknown`, `page.out_of_range`.
+    pub async fn injections(&self, query: &InjectionQuery) -> Result<Page<Injection>> {
+        let page = api::PageQuery { page: query.page, size: query.size }.check()?;
+        let filter = InjectionFilter {
+            state: extract::state(query.state.as_deref(), PackState::ALL, PackState::as_str, PackState::code)?,
+            system: query.category.clone(),
+            ..InjectionFilter::default()
+        };
+        let list = self.store().injections(&filter, stored_page(page)).await?;
+        Ok(listed(page, &list, injection))
+    }
+
+    /// # Errors
+    /// `datapack.unknown`.
+    pub async fn injection(&self, name: &str) -> Result<InjectionDetail> {
+        let stored = self.find_injection(name).await?;
+        Ok(InjectionDetail {
+            injection: injection(&stored),
+            display_config: stored.display_config.clone(),
+            engine_config: list(Some(&stored.faults)),
+            ground_truth: ground_truth(&stored.truth),
+            groundtruth_source: "auto".into(),
+            witness: list(stored.witness.as_ref()),
+            recovery: stored.recovery.clone(),
+        })
+    }
+
+    /// # Errors
+    /// `datapack.unknown`, `datapack.not_built`.
+    pub async fn files(&self, name: &str) -> Result<FileTree> {
+        let pack = self.pack(name).await?;
+        let files = blocking(move || pack.files()).await?;
+        Ok(FileTree { files: files.into_iter().map(node).collect() })
+    }
+
+    /// # Errors
+    /// `datapack.unknown`, `datapack.not_built`, `datapack.file_unknown`.
+    pub async fn file(&self, name: &str, path: &str) -> Result<Download> {
+        let (pack, path) = (self.pack(name).await?, path.to_owned());
+        let (bytes, path) = blocking(move || Ok((pack.file(&path)?, path))).await?;
+        let file_name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let content_type = content_type(&file_name);
+        Ok(match bytes {
+            Bytes::Memory(bytes) => {
+                let length = Some(bytes.len() as u64);
+                let send = move |sink: &mut dyn io::Write| sink.write_all(&bytes).map_err(|error| broken(&error));
+                Download::new(content_type, file_name, length, send)
+            }
+            Bytes::File(path) => {
+                let mut file = File::open(&path).map_err(|error| broken(&error))?;
+                let length = file.metadata().map_err(|error| broken(&error))?.len();
+                let send =
+                    move |sink: &mut dyn io::Write| io::copy(&mut file, sink).map(drop).map_err(|error| broken(&error));
+                Download::new(content_type, file_name, Some(length), send)
+            }
+        })
+    }
+
+    /// The datapack in the public layout.
+    ///
+    /// # Errors
+    /// `datapack.unknown`, `datapack.not_built`.
+    pub async fn archive(&self, name: &str) -> Result<Download> {
+        let pack = self.pack(name).await?;
+        let file_name = format!("{}.zip", pack.name());
+        Ok(Download::new("application/zip", file_name, None, move |sink| pack.zip(sink)))
+    }
+
+    /// # Errors
+    /// `datapack.unknown`, `datapack.not_built`.
+    pub async fn verify(&self, name: &str) -> Result<VerifyReport> {
+        let id = self.find_injection(name).await?.id;
+        let pack = self.pack(name).await?;
+        blocking(move || report(id, &pack)).await
+    }
+
+    /// By number, else by name.
+    async fn find_injection(&self, name: &str) -> Result<store::Injection> {
+        match name.parse() {
+            Ok(number) => self.store().injection(InjectionId(number)).await,
+            Err(_) => self.store().injection_named(name).await,
+        }
+    }
+
+    async fn pack(&self, name: &str) -> Result<Pack> {
+        let stored = self.find_injection(name).await?;
+        let Some(folder) = stored.pack_path else {
+            return Err(Problem::new(ErrorKind::NotFound, "datapack.not_built", "the datapack has not been built")
+                .place(stored.name)
+                .found(format!("state {}", stored.state))
+                .fix(format!("ask `aegisctl run why {}`", stored.run)));
+        };
+        let folder = self.packs().join(folder);
+        blocking(move || Pack::open(&folder)).await
+    }
+}
+
+/// Reads files on a thread that may wait for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Problem::internal("server.panicked", "reading a datapack failed").cause(error))?
+}
+
+fn report(id: InjectionId, pack: &Pack) -> Result<VerifyReport> {
+    let files = pack.files()?;
+    let rows = files.iter().filter_map(|file| Some((file.name.clone(), file.rows?))).collect();
+    let ok = |file: &PublicFile| FileCheck { path: file.name.clone(), state: "ok".into(), detail: None };
+    let mut checks: Vec<FileCheck> = files.iter().map(ok).collect();
+    let found = pack.verify();
+    if let Err(problem) = &found {
+        note(&mut checks, problem)?;
+    }
+    Ok(VerifyReport { id, name: pack.name().to_owned(), ok: found.is_ok(), files: checks, rows })
+}
+
+/// Marks the file that the verification stopped at. What is no finding about a file is an error of its own.
+fn note(checks: &mut Vec<FileCheck>, problem: &Problem) -> Result<()> {
+    let state = match problem.code.as_ref() {
+        "datapack.checksum_mismatch" => "changed",
+        "datapack.file_missing" => "missing",
+        "datapack.file_unexpected" => "unexpected",
+        _ => {
+            return Err(Problem::internal("datapack.unverifiable", "the datapack cannot be verified")
+                .found(problem.to_string()));
+        }
+    };
+    let place = problem.place.clone().unwrap_or_default();
+    let path = place.rsplit('/').next().unwrap_or_default().to_owned();
+    let check = FileCheck { path: path.clone(), state: state.into(), detail: Some(problem.to_string()) };
+    match checks.iter_mut().find(|known| known.path == path) {
+        Some(known) => *known = check,
+        None => checks.push(check),
+    }
+    Ok(())
+}
+
+fn node(file: PublicFile) -> FileNode {
+    FileNode { path: file.name.clone(), name: file.name, size: in_words(file.bytes), bytes: file.bytes, children: None }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+fn in_words(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+fn content_type(file_name: &str) -> &'static str {
+    match file_name.rsplit('.').next() {
+        Some("json") => "application/json",
+        Some("csv") => "text/csv; charset=utf-8",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("parquet") => "application/vnd.apache.parquet",
+        _ => "application/octet-stream",
+    }
+}
+
+fn list(value: Option<&Value>) -> Vec<Value> {
+    match value {
+        Some(Value::Array(items)) => items.clone(),
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![other.clone()],
+    }
+}
+
+fn ground_truth(truth: &Truth) -> Vec<GroundTruth> {
+    let public = ::datapack::public_ground_truth(truth);
+    serde_json::from_value(public).unwrap_or_default()
+}
+
+/// A stored injection in the words of the wire.
+fn injection(stored: &store::Injection) -> Injection {
+    let windows = stored.windows;
+    Injection {
+        id: stored.id,
+        name: stored.name.clone(),
+        source: "injection".into(),
+        fault_type: public_fault(&stored.fault_name),
+        category: stored.system.to_string(),
+        state: stored.state,
+        status: "enabled".into(),
+        pre_duration: stored.pre_duration,
+        start_time: windows.map(|windows| text(windows.abnormal_start)),
+        end_time: windows.map(|windows| text(windows.abnormal_end)),
+        labels: labels(&stored.labels),
+        created_at: stored.created_at.to_string(),
+        updated_at: stored.updated_at.to_string(),
+        trace_id: stored.run,
+        namespace: stored.namespace.clone(),
+        verdict: stored.verdict,
+        exposed: stored.exposed,
+    }
+}
+
+fn public_fault(name: &str) -> String {
+    if name.contains('+') { "hybrid".into() } else { name.to_owned() }
+}
+
+fn text(at: DataTime) -> String {
+    at.to_string()
+}
+
+fn labels(labels: &Value) -> Vec<Label> {
+    let pairs = labels.as_object().into_iter().flatten();
+    pairs
+        .map(|(key, value)| Label {
+            key: key.clone(),
+            value: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        })
+        .collect()
+}

@@ -1,0 +1,143 @@
+//! Runs: listing, the words for what they wait for, cancelling and retrying.
+
+use api::Page;
+use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
+use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind};
+use serde_json::Value;
+use store::RunFilter;
+
+use super::task::task;
+use super::{App, listed, stored_page};
+use crate::extract;
+
+/// The one project of this installation.
+pub const PROJECT: (i32, &str) = (1, "default");
+
+impl App {
+    /// # Errors
+    /// `state.unknown`, `page.out_of_range`, `group.id_malformed`.
+    pub async fn runs(&self, query: &RunQuery) -> Result<Page<Run>> {
+        let page = api::PageQuery { page: query.page, size: query.size }.check()?;
+        let filter = RunFilter {
+            state: extract::state(query.state.as_deref(), RunState::ALL, RunState::as_str, RunState::code)?,
+            group: query.group_id.as_deref().map(group).transpose()?,
+            system: query.system.clone(),
+            ..RunFilter::default()
+        };
+        let list = self.store().runs(&filter, stored_page(page)).await?;
+        Ok(listed(page, &list, run))
+    }
+
+    /// # Errors
+    /// `run.unknown`.
+    pub async fn run(&self, id: RunId) -> Result<RunDetail> {
+        let stored = self.store().run(id).await?;
+        let tasks = self.store().tasks_of(id).await?;
+        Ok(RunDetail {
+            tasks: tasks.iter().map(|one| task(one, stored.group)).collect(),
+            spec: serde_json::from_str(&stored.spec).unwrap_or(Value::Null),
+            run: run(&stored),
+        })
+    }
+
+    /// What the run waits for, or why it ended.
+    ///
+    /// # Errors
+    /// `run.unknown`.
+    pub async fn why(&self, id: RunId) -> Result<Why> {
+        let stored = self.store().run(id).await?;
+        let tasks = self.store().tasks_of(id).await?;
+        Ok(super::why::explain(&stored, &tasks))
+    }
+
+    /// # Errors
+    /// `run.unknown`.
+    pub async fn cancel(&self, id: RunId) -> Result<CancelReply> {
+        let receipt = match self.store().request_cancel(id).await {
+            Err(problem) if problem.code == "run.already_ended" => return self.ended_already(id).await,
+            other => other?,
+        };
+        let message = if receipt.unwinding.is_empty() {
+            "the run is cancelled".to_owned()
+        } else {
+            format!("asked to stop; {} steps that have begun undo what they did", receipt.unwinding.len())
+        };
+        Ok(CancelReply {
+            state: receipt.state,
+            message,
+            cancelled_tasks: receipt.cancelled.iter().map(ToString::to_string).collect(),
+            deleted_podchaos: Vec::new(),
+            removed_redis_tasks: Vec::new(),
+        })
+    }
+
+    async fn ended_already(&self, id: RunId) -> Result<CancelReply> {
+        Ok(CancelReply {
+            state: self.store().run(id).await?.state,
+            message: "the run had ended already; nothing was changed".into(),
+            cancelled_tasks: Vec::new(),
+            deleted_podchaos: Vec::new(),
+            removed_redis_tasks: Vec::new(),
+        })
+    }
+
+    /// # Errors
+    /// `run.unknown`, `run.not_retryable`, `run.step_unknown`, `task.kind_unknown`.
+    pub async fn retry(&self, id: RunId, request: &RetryRequest) -> Result<RetryReply> {
+        let from = request.from.as_deref().map(step).transpose()?;
+        let retried = self.store().retry_run(id, from).await?;
+        Ok(RetryReply { id, state: retried.run.state, from: retried.from, task_id: retried.task })
+    }
+}
+
+/// The id of a group in a query.
+///
+/// # Errors
+/// `group.id_malformed`.
+pub fn group(text: &str) -> Result<GroupId> {
+    text.parse().map_err(|_| {
+        Problem::new(ErrorKind::Invalid, "group.id_malformed", "this is not a group's id")
+            .place("query: group_id")
+            .found(format!("`{text}`"))
+            .expected("a UUID")
+    })
+}
+
+fn step(text: &str) -> Result<TaskKind> {
+    TaskKind::ALL.iter().copied().find(|kind| kind.as_str().eq_ignore_ascii_case(text)).ok_or_else(|| {
+        let known = TaskKind::ALL.iter().map(|kind| kind.as_str());
+        let mut problem = Problem::unknown("task.kind_unknown", "step", text, known).place("body: from");
+        problem.kind = ErrorKind::Invalid;
+        problem
+    })
+}
+
+/// A stored run in the words of the wire.
+pub fn run(stored: &store::Run) -> Run {
+    Run {
+        id: stored.id,
+        kind: "FullPipeline".into(),
+        state: stored.state,
+        status: "enabled".into(),
+        group_id: stored.group,
+        project_id: stored.project.0,
+        project_name: PROJECT.1.into(),
+        leaf_num: stored.leaf_num,
+        last_event: stored.last_event_name.clone(),
+        start_time: stored.started_at.unwrap_or(stored.created_at).to_string(),
+        end_time: stored.ended_at.map(|at| at.to_string()),
+        created_at: stored.created_at.to_string(),
+        updated_at: stored.updated_at.to_string(),
+        system: stored.system.to_string(),
+        namespace: stored.namespace.clone(),
+        fault_type: stored.fault_type.clone(),
+        services: stored.services.clone(),
+        verdict: stored.verdict,
+        reason: stored.reason.clone(),
+        message: stored.message.clone(),
+        injection_id: stored.injection,
+        injection_name: stored.injection_name.clone(),
+        seed: stored.seed,
+        control_of: stored.control_of,
+    }
+}

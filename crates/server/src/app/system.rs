@@ -1,0 +1,292 @@
+//! Systems: lists, the five-layer table, enabling and unregistering.
+
+use ::store::{Container, ContainerKind, Layers, Setting};
+use api::spec::Release;
+use api::system::{
+    Layer, LayerState, LayerStatus, SeedOrigin, SettingValue, System, SystemDetail, UnregisterReport, UpdateRequest,
+};
+use api::{Page, PageQuery};
+use model::{ErrorKind, Problem, Result};
+
+use super::release::{Stored, newest, pedestal, release};
+use super::{App, page_of};
+
+/// Who is recorded as the author of what people change through the API.
+const BY: &str = "api";
+/// Settings that every system has, below `injection.system.<code>.`.
+const MANDATORY: [&str; 7] =
+    ["count", "ns_pattern", "extract_pattern", "display_name", "app_label_key", "is_builtin", "status"];
+
+impl App {
+    /// # Errors
+    /// Whatever the store fails with.
+    pub async fn systems(&self, query: PageQuery) -> Result<Page<System>> {
+        let page = page_of(query, self.store().systems().await?, |system| system)?;
+        let mut items = Vec::with_capacity(page.items.len());
+        for stored in &page.items {
+            let layers = self.store().layers(stored.code.as_str()).await?;
+            items.push(item(stored, &layers, self.judge(stored, &layers)));
+        }
+        Ok(Page { items, pagination: page.pagination })
+    }
+
+    /// By name or number.
+    ///
+    /// # Errors
+    /// `system.unknown`.
+    pub async fn system(&self, name: &str) -> Result<SystemDetail> {
+        let stored = self.find_system(name).await?;
+        let layers = self.store().layers(stored.code.as_str()).await?;
+        let services = self.catalog().get(&stored.code).ok().and_then(|data| {
+            let topology = data.topology.as_ref()?;
+            Some(topology.services.iter().map(|service| service.name.clone()).collect())
+        });
+        Ok(SystemDetail {
+            system: item(&stored, &layers, self.judge(&stored, &layers)),
+            seed: Some(SeedOrigin {
+                env: stored.seed.env.clone(),
+                content_hash: stored.seed.digest.clone(),
+                applied_at: stored.updated_at.to_string(),
+            }),
+            pedestal: newest(&layers.database).map(pedestal).transpose()?,
+            settings: layers.config.iter().map(setting).collect(),
+            services: services.unwrap_or_default(),
+        })
+    }
+
+    /// Enables or disables.
+    ///
+    /// # Errors
+    /// `system.unknown`, `system.status_unknown`, `system.layer_not_ready`.
+    pub async fn update_system(&self, name: &str, request: &UpdateRequest) -> Result<System> {
+        let stored = self.find_system(name).await?;
+        let enable = match request.status {
+            1 => true,
+            0 => false,
+            other => {
+                return Err(Problem::new(ErrorKind::Invalid, "system.status_unknown", "there is no such status")
+                    .place("body: status")
+                    .found(other.to_string())
+                    .expected("1 to enable, 0 to disable"));
+            }
+        };
+        if enable {
+            self.require_layers(&stored).await?;
+        }
+        let changed = self.store().set_system_enabled(stored.code.as_str(), enable, BY).await?;
+        let layers = self.store().layers(changed.code.as_str()).await?;
+        Ok(item(&changed, &layers, self.judge(&changed, &layers)))
+    }
+
+    /// # Errors
+    /// `system.unknown`, `system.has_live_runs`.
+    pub async fn unregister(&self, name: &str) -> Result<UnregisterReport> {
+        let stored = self.find_system(name).await?;
+        let done = self.store().unregister_system(stored.code.as_str(), BY).await?;
+        let count = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
+        let kept =
+            if done.runs_kept > 0 { vec![format!("{} runs and their datapacks", done.runs_kept)] } else { Vec::new() };
+        Ok(UnregisterReport {
+            name: stored.code.to_string(),
+            removed: done.removed.into_iter().map(|(layer, n)| (layer.as_str().to_owned(), count(n))).collect(),
+            kept,
+        })
+    }
+
+    pub(super) async fn layers(&self, stored: &::store::System) -> Result<Vec<LayerStatus>> {
+        let layers = self.store().layers(stored.code.as_str()).await?;
+        Ok(self.judge(stored, &layers))
+    }
+
+    /// A system that a run may be submitted for.
+    ///
+    /// # Errors
+    /// `system.unknown`, `system.disabled`, `system.layer_not_ready`.
+    pub(super) async fn system_that_runs(&self, name: &str) -> Result<::store::System> {
+        let stored = self.find_system(name).await.map_err(|problem| problem.place("system"))?;
+        self.require_layers(&stored).await?;
+        if stored.enabled {
+            return Ok(stored);
+        }
+        Err(Problem::new(ErrorKind::Conflict, "system.disabled", "the system is disabled")
+            .place("system")
+            .found(format!("`{}`", stored.code))
+            .fix(format!("enable it with `aegisctl system enable {}`", stored.code)))
+    }
+
+    /// The pool's size: the live setting, which an operator may have changed, else what the seed said.
+    pub(super) async fn slot_count(&self, stored: &::store::System) -> Result<u32> {
+        let layers = self.store().layers(stored.code.as_str()).await?;
+        Ok(live_count(stored, &layers.config))
+    }
+
+    /// # Errors
+    /// `system.layer_not_ready`, and what composing finds.
+    pub(super) async fn release(&self, stored: &::store::System, slots: &[u32]) -> Result<Release> {
+        let layers = self.store().layers(stored.code.as_str()).await?;
+        let version = newest(&layers.database).ok_or_else(|| {
+            Problem::new(ErrorKind::Missing, "system.layer_not_ready", "the system has no pedestal to install")
+                .place(format!("system {}", stored.code))
+        })?;
+        release(version, slots)
+    }
+
+    async fn find_system(&self, name: &str) -> Result<::store::System> {
+        let Ok(number) = name.parse::<i32>() else { return self.store().system(name).await };
+        let systems = self.store().systems().await?;
+        systems.into_iter().find(|system| system.id.0 == number).ok_or_else(|| {
+            Problem::new(ErrorKind::NotFound, "system.unknown", "there is no system of this number")
+                .found(number.to_string())
+        })
+    }
+
+    async fn require_layers(&self, stored: &::store::System) -> Result<()> {
+        let layers = self.layers(stored).await?;
+        let Some(odd) = layers.iter().find(|layer| !layer.state.allows_runs()) else { return Ok(()) };
+        let problem = Problem::new(ErrorKind::Missing, "system.layer_not_ready", "a layer of the system is not ready")
+            .place(format!("system {}: layer {}", stored.code, odd.layer))
+            .found(format!("{} ({})", odd.state, odd.observed));
+        Err(match &odd.fix {
+            Some(fix) => problem.fix(fix.clone()),
+            None => problem,
+        })
+    }
+
+    fn judge(&self, stored: &::store::System, layers: &Layers) -> Vec<LayerStatus> {
+        vec![
+            registry(stored, layers),
+            config(stored, layers),
+            database(layers),
+            self.chart(layers),
+            self.telemetry(stored, layers),
+        ]
+    }
+
+    fn chart(&self, layers: &Layers) -> LayerStatus {
+        let Some(chart) = newest(&layers.database).and_then(|version| version.chart.as_ref()) else {
+            return bad(Layer::Chart, LayerState::Missing, "no chart is declared".into(), AGAIN);
+        };
+        let observed = format!("{} {} from {}", chart.name, chart.version, chart.repository);
+        match (&chart.archive_digest, self.cluster().info().needs_chart) {
+            (Some(_), _) => good(Layer::Chart, LayerState::Ok, observed),
+            (None, false) => good(Layer::Chart, LayerState::NotFetched, observed),
+            (None, true) => bad(Layer::Chart, LayerState::Missing, format!("{observed}: not fetched"), AGAIN),
+        }
+    }
+
+    fn telemetry(&self, stored: &::store::System, layers: &Layers) -> LayerStatus {
+        let Some(contract) = &layers.telemetry else {
+            return bad(Layer::Telemetry, LayerState::Missing, "no telemetry contract is stored".into(), AGAIN);
+        };
+        let signals = contract["required_signals"].as_array().map_or(0, Vec::len);
+        match self.cluster().can_run(&stored.code) {
+            Ok(()) => good(Layer::Telemetry, LayerState::Ok, format!("{signals} signals are required")),
+            Err(error) => LayerStatus {
+                layer: Layer::Telemetry,
+                state: LayerState::NoSimulationData,
+                observed: error.problem.message.clone(),
+                fix: error.problem.fix,
+            },
+        }
+    }
+}
+
+const AGAIN: &str = "register the system again with `--force`";
+
+fn good(layer: Layer, state: LayerState, observed: String) -> LayerStatus {
+    LayerStatus { layer, state, observed, fix: None }
+}
+
+fn bad(layer: Layer, state: LayerState, observed: String, fix: &str) -> LayerStatus {
+    LayerStatus { layer, state, observed, fix: Some(fix.to_owned()) }
+}
+
+fn registry(stored: &::store::System, layers: &Layers) -> LayerStatus {
+    let count = live_count(stored, &layers.config);
+    let status = if stored.enabled { "enabled" } else { "disabled" };
+    let observed = format!("number {}, {status}, {count} slots of {}", stored.id, stored.ns_pattern);
+    good(Layer::Registry, LayerState::Ok, observed)
+}
+
+fn config(stored: &::store::System, layers: &Layers) -> LayerStatus {
+    let key = |name: &str| format!("{}{}.{name}", ::settings::SYSTEM_PREFIX, stored.code);
+    let live = |name: &str| {
+        let key = key(name);
+        layers.config.iter().find(|setting| setting.declaration.key == key && setting.live.is_some())
+    };
+    let missing: Vec<String> = MANDATORY.iter().filter(|name| live(name).is_none()).map(|name| key(name)).collect();
+    if !missing.is_empty() {
+        return bad(Layer::Config, LayerState::Missing, format!("without a value: {}", missing.join(", ")), AGAIN);
+    }
+    let wrong = |setting: &&Setting| {
+        let live = setting.live.as_ref()?;
+        setting.declaration.check(&live.value).err().map(|problem| problem.to_string())
+    };
+    if let Some(problem) = layers.config.iter().find_map(|setting| wrong(&setting)) {
+        return bad(Layer::Config, LayerState::Wrong, problem, "set the key to a legal value");
+    }
+    let operator =
+        |setting: &&Setting| setting.live.as_ref().is_some_and(|live| live.owner == ::settings::Owner::Operator);
+    let own = layers.config.iter().filter(operator).count();
+    let observed = format!("{} keys, {own} of them set by an operator", layers.config.len());
+    good(Layer::Config, LayerState::Ok, observed)
+}
+
+fn database(layers: &Layers) -> LayerStatus {
+    let has = |kind: ContainerKind| {
+        layers
+            .database
+            .iter()
+            .any(|one: &Container| one.kind == kind && one.versions.iter().any(|version| version.enabled))
+    };
+    for (kind, name) in [(ContainerKind::Pedestal, "pedestal"), (ContainerKind::Benchmark, "benchmark")] {
+        if !has(kind) {
+            return bad(Layer::Database, LayerState::Missing, format!("no enabled version of a {name}"), AGAIN);
+        }
+    }
+    let version = newest(&layers.database).expect("there is an enabled version of the pedestal");
+    match Stored::read(&version.revision.composed) {
+        Ok(_) => {
+            let short = version.revision.digest.get(..12).unwrap_or_default();
+            let observed =
+                format!("pedestal {} in revision {short}, {} containers", version.name, layers.database.len());
+            good(Layer::Database, LayerState::Ok, observed)
+        }
+        Err(problem) => bad(Layer::Database, LayerState::Wrong, problem.to_string(), AGAIN),
+    }
+}
+
+fn live_count(stored: &::store::System, config: &[Setting]) -> u32 {
+    let key = format!("{}{}.count", ::settings::SYSTEM_PREFIX, stored.code);
+    let setting = config.iter().find(|setting| setting.declaration.key == key);
+    let live = setting.and_then(|setting| setting.live.as_ref()?.value.parse().ok());
+    live.unwrap_or(stored.slot_count)
+}
+
+fn setting(setting: &Setting) -> SettingValue {
+    let (value, owner) = match &setting.live {
+        Some(_) if setting.declaration.is_secret => ("a secret".to_owned(), "-"),
+        Some(live) => (live.value.clone(), live.owner.as_str()),
+        None => (setting.declaration.default.clone(), "default"),
+    };
+    SettingValue { key: setting.declaration.key.clone(), value, owner: owner.to_owned() }
+}
+
+fn item(stored: &::store::System, layers: &Layers, judged: Vec<LayerStatus>) -> System {
+    System {
+        id: stored.id.0,
+        name: stored.code.to_string(),
+        display_name: stored.display_name.clone(),
+        ns_pattern: stored.ns_pattern.clone(),
+        extract_pattern: stored.extract_pattern.clone(),
+        app_label_key: stored.app_label_key.clone(),
+        count: i32::try_from(live_count(stored, &layers.config)).unwrap_or(i32::MAX),
+        description: stored.description.clone(),
+        is_builtin: stored.is_builtin,
+        enabled: stored.enabled,
+        status: if stored.enabled { "enabled" } else { "disabled" }.to_owned(),
+        layers: judged,
+        created_at: stored.created_at.to_string(),
+        updated_at: stored.updated_at.to_string(),
+    }
+}

@@ -1,0 +1,130 @@
+//! Who may call: bearer tokens, of which only hashes are stored.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use api::auth::Profile;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::future::BoxFuture;
+use model::{ErrorKind, Problem, Result};
+use sha2::{Digest, Sha256};
+use store::{Store, Token, TokenRole};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::reply::Refusal;
+
+/// Name of the administrator's token in the store, and of its file.
+const ADMIN: &str = "admin";
+const FILE: &str = "admin.token";
+
+/// The caller of a request.
+#[derive(Debug, Clone)]
+pub struct Caller(Token);
+
+impl Caller {
+    pub fn profile(&self) -> Profile {
+        Profile {
+            id: self.0.id,
+            username: self.0.name.clone(),
+            role: self.0.role.as_str().to_owned(),
+            auth_type: "token".into(),
+            is_active: true,
+            expires_at: self.0.expires_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// The tokens of this installation.
+pub struct Tokens {
+    store: Store,
+    file: PathBuf,
+}
+
+impl Tokens {
+    /// At the first start, makes the administrator's token and writes it to a file that only this user can read. A file
+    /// that is gone or wrong gets a new token in its place, and the old one is revoked.
+    ///
+    /// # Errors
+    /// `token.file_unwritable`, and whatever the store fails with.
+    pub async fn open(store: Store, data: &Path) -> Result<Self> {
+        let tokens = Self { store, file: data.join(FILE) };
+        let kept = match fs::read_to_string(&tokens.file) {
+            Ok(text) => tokens.authenticate(text.trim()).await,
+            Err(error) => Err(Problem::new(ErrorKind::Unauthenticated, "token.file_missing", error.to_string())),
+        };
+        match kept {
+            Ok(_) => {}
+            Err(problem) if problem.kind == ErrorKind::Unauthenticated => tokens.replace_admin().await?,
+            Err(problem) => return Err(problem),
+        }
+        Ok(tokens)
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    async fn replace_admin(&self) -> Result<()> {
+        let token = format!("aegis_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        // The file first: a token that is stored and that nobody has would lock everybody out.
+        write_private(&self.file, &token).map_err(|error| {
+            Problem::new(ErrorKind::Missing, "token.file_unwritable", "the administrator's token cannot be written")
+                .place(self.file.display().to_string())
+                .found(error.to_string())
+        })?;
+        for old in self.store.tokens().await?.iter().filter(|old| old.name == ADMIN && old.revoked_at.is_none()) {
+            self.store.revoke_token(old.id).await?;
+        }
+        self.store.add_token(ADMIN, &hash(&token), TokenRole::Admin, None).await?;
+        Ok(())
+    }
+
+    fn authenticate(&self, token: &str) -> BoxFuture<'static, Result<Token>> {
+        let (store, hash) = (self.store.clone(), hash(token));
+        Box::pin(async move { store.authenticate(&hash).await })
+    }
+
+    /// # Errors
+    /// `token.missing`, `token.unknown`, `token.expired`, `token.revoked`.
+    async fn identify(&self, given: Option<&str>) -> Result<Caller> {
+        const FIX: &str = "send `Authorization: Bearer TOKEN`; the administrator's token is in the file that the server named when it started";
+        let Some(token) = given.filter(|token| !token.is_empty()) else {
+            return Err(Problem::new(ErrorKind::Unauthenticated, "token.missing", "the call carries no token")
+                .place("header Authorization")
+                .fix(FIX));
+        };
+        let found = self.authenticate(token).await;
+        found.map(Caller).map_err(|problem| problem.place("header Authorization"))
+    }
+}
+
+/// Layer of every route but the open ones.
+pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, Refusal> {
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = header.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+    });
+    let caller = app.tokens().identify(token.as_deref()).await?;
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// Tokens are random and long, so one round is enough.
+fn hash(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}
+
+fn write_private(path: &Path, token: &str) -> io::Result<()> {
+    let part = path.with_extension(format!("{}.part", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+    file.write_all(format!("{token}\n").as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}

@@ -1,0 +1,109 @@
+//! The route list, the layers around it, and the OpenAPI document that follows from it.
+//!
+//! A route exists only by being named here; every one but those of [`open`] needs a token.
+
+mod algorithm;
+mod auth;
+mod board;
+mod doctor;
+mod fault;
+mod health;
+mod injection;
+mod run;
+mod stream;
+mod submit;
+mod system;
+mod task;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{Info, OpenApi, SecurityRequirement};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::reply::{after_panic, no_such_method, no_such_route, seal};
+
+/// Largest body of a request, in bytes: a seed of three files of the largest size.
+pub const LARGEST_BODY: usize = 16 * 1024 * 1024;
+
+/// Routes that answer without a token: they name nothing that is not public.
+fn open() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(health::health)).routes(routes!(health::ready))
+}
+
+fn closed() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(auth::profile))
+        .routes(routes!(health::status))
+        .routes(routes!(doctor::doctor))
+        .routes(routes!(system::list))
+        .routes(routes!(system::register))
+        .routes(routes!(system::show, system::update, system::unregister))
+        .routes(routes!(fault::points))
+        .routes(routes!(fault::capabilities))
+        .routes(routes!(fault::capability))
+        .routes(routes!(submit::submit))
+        .routes(routes!(run::list))
+        .routes(routes!(run::show))
+        .routes(routes!(run::why))
+        .routes(routes!(run::cancel))
+        .routes(routes!(run::retry))
+        .routes(routes!(stream::stream))
+        .routes(routes!(task::list))
+        .routes(routes!(task::show))
+        .routes(routes!(task::logs))
+        .routes(routes!(injection::list))
+        .routes(routes!(injection::show))
+        .routes(routes!(injection::files))
+        .routes(routes!(injection::file))
+        .routes(routes!(injection::archive))
+        .routes(routes!(injection::verify))
+        .routes(routes!(algorithm::algorithms))
+        .routes(routes!(algorithm::executions))
+        .routes(routes!(algorithm::execution))
+        .routes(routes!(board::board))
+}
+
+/// The document that `contracts/openapi.json` holds.
+pub fn openapi() -> OpenApi {
+    let token = SecurityRequirement::new("token", Vec::<String>::new());
+    let (_, mut closed) = OpenApiRouter::new().nest(api::PREFIX, closed()).split_for_parts();
+    for item in closed.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+        for operation in operations.into_iter().flatten() {
+            operation.security = Some(vec![token.clone()]);
+        }
+    }
+    let (_, open) = OpenApiRouter::new().nest(api::PREFIX, open()).split_for_parts();
+    closed.merge(open);
+    closed.info = Info::new("Aegis", env!("CARGO_PKG_VERSION"));
+    closed.info.description = Some(
+        "Every JSON response is an envelope `{code, message, data, timestamp}`; an error has its HTTP status and a \
+         problem object in `data`."
+            .to_owned(),
+    );
+    let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    closed.components.get_or_insert_default().add_security_scheme("token", scheme);
+    closed
+}
+
+/// Everything that the server answers.
+pub fn router(app: App) -> Router {
+    let closed: Router<App> = closed().into();
+    let open: Router<App> = open().into();
+    let guarded = closed.route_layer(middleware::from_fn_with_state(app.clone(), crate::auth::guard));
+    let document = get(|| async { axum::Json(openapi()) });
+    Router::new()
+        .nest(api::PREFIX, open.route("/openapi.json", document).merge(guarded))
+        .fallback(no_such_route)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(CatchPanicLayer::custom(after_panic))
+        .layer(middleware::from_fn(seal))
+        .with_state(app)
+}
