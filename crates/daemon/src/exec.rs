@@ -24,7 +24,7 @@ pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
         }
         Order::Rank { pack, load_generators, algorithm, seed } => {
             let frames = datapack::load(&pack, &load_generators)?;
-            serde_json::to_vec(&rca::algorithm(&algorithm)?.rank(&frames, seed)?)
+            serde_json::to_vec(&rca::algorithm::algorithm(&algorithm)?.rank(&frames, seed)?)
         }
     };
     let bytes = bytes.map_err(|error| Problem::internal("exec.answer", error.to_string()))?;

@@ -1,10 +1,9 @@
 //! The data folder: one folder, one daemon. Held by a file lock for as long as the process lives.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
 
-use fs4::fs_std::FileExt;
 use model::{ErrorKind, Problem, Result};
 
 /// A data folder that this process holds.
@@ -31,10 +30,10 @@ impl DataFolder {
             .write(true)
             .open(&file)
             .map_err(|error| unusable(&path, error))?;
-        match FileExt::try_lock_exclusive(&lock) {
-            Ok(true) => {}
-            Ok(false) => return Err(locked(&path, &file)),
-            Err(error) => return Err(unusable(&path, error)),
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(locked(&path, &file)),
+            Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
         }
         let held = Self { path, _lock: lock };
         held.prove_writable()?;
