@@ -5,7 +5,7 @@ use std::path::Path;
 
 use model::{ErrorKind, Problem, Result};
 use nix::sys::resource::{Resource, setrlimit};
-use worker::child::Order;
+use worker::child::{Order, Ranking};
 
 /// # Errors
 /// Whatever keeps it from answering; the caller prints it and ends with a non-zero code.
@@ -24,7 +24,8 @@ pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
         }
         Order::Rank { pack, load_generators, algorithm, seed } => {
             let frames = datapack::load(&pack, &load_generators)?;
-            serde_json::to_vec(&rca::algorithm::algorithm(&algorithm)?.rank(&frames, seed)?)
+            let answers = rca::algorithm::algorithm(&algorithm)?.rank(&frames, seed)?;
+            serde_json::to_vec(&Ranking { candidates: frames.candidates, answers })
         }
     };
     let bytes = bytes.map_err(|error| Problem::internal("exec.answer", error.to_string()))?;

@@ -32,6 +32,14 @@ pub enum Order {
     Rank { pack: PathBuf, load_generators: Vec<String>, algorithm: String, seed: u64 },
 }
 
+/// What a child answers to [`Order::Rank`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Whom the algorithm could have named: the same list for all of them.
+    pub candidates: Vec<String>,
+    pub answers: Vec<model::Answer>,
+}
+
 /// How a child ended that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Death {

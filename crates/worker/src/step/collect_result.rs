@@ -20,15 +20,14 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     let effects = if context.task.algorithm.as_deref() == Some(context.spec.detector.name.as_str()) {
         after_detector(context)?
     } else {
-        after_algorithm(context)
+        after_algorithm(context)?
     };
     Ok(Outcome::done(effects))
 }
 
 /// The one decision, for the label and for the pipeline alike.
 fn after_detector(context: &Context<'_>) -> Result<Effects> {
-    let Detected { verdict, reason } = serde_json::from_value(context.task.payload.clone())
-        .map_err(|error| Problem::internal("detector.verdict_unreadable", error.to_string()))?;
+    let Detected { verdict, reason } = handed_over(context)?;
     let mut effects = Effects {
         verdict: Some(verdict),
         injection: Some(InjectionChange {
@@ -52,6 +51,7 @@ fn after_detector(context: &Context<'_>) -> Result<Effects> {
             .map(|choice| {
                 let mut task = NewTask::new(TaskKind::RunAlgorithm);
                 task.algorithm = Some(choice.name.clone());
+                task.payload = context.task.payload.clone();
                 task
             })
             .collect();
@@ -61,11 +61,17 @@ fn after_detector(context: &Context<'_>) -> Result<Effects> {
     Ok(effects)
 }
 
-fn after_algorithm(context: &Context<'_>) -> Effects {
+fn after_algorithm(context: &Context<'_>) -> Result<Effects> {
+    let Detected { verdict, reason } = handed_over(context)?;
     let name = context.task.algorithm.as_deref().unwrap_or_default();
-    let verdict = context.run.verdict.unwrap_or(Verdict::Anomaly);
     let event = NewEvent::new("algorithm.result.collection", format!("the result of {name} is collected"));
-    Effects { finish: Some(completed(verdict, "")), ..Effects::event(event) }
+    Ok(Effects { finish: Some(completed(verdict, &reason)), ..Effects::event(event) })
+}
+
+/// The detector's verdict, as it travels with the tasks.
+fn handed_over(context: &Context<'_>) -> Result<Detected> {
+    serde_json::from_value(context.task.payload.clone())
+        .map_err(|error| Problem::internal("detector.verdict_unreadable", error.to_string()))
 }
 
 fn completed(verdict: Verdict, reason: &str) -> Finish {

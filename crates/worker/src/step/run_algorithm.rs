@@ -5,7 +5,7 @@
 
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
-use model::{Answer, PackState, Problem, Result, TaskKind, Verdict};
+use model::{Level, PackState, Problem, Result, TaskKind, Verdict};
 use rca::detector::{Conclusion, EndpointRow, Figures};
 use serde_json::json;
 use store::{
@@ -14,7 +14,7 @@ use store::{
 };
 
 use super::{Context, Outcome};
-use crate::child::{self, Limits, Order};
+use crate::child::{self, Limits, Order, Ranking};
 use crate::killpoint;
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -96,6 +96,8 @@ fn collect(context: &Context<'_>) -> NewTask {
     let name = context.task.algorithm.clone().unwrap_or_default();
     let mut next = NewTask::new(TaskKind::CollectResult);
     next.algorithm = Some(name);
+    // The detector's reason travels along, so that the run's end can tell it.
+    next.payload = context.task.payload.clone();
     next
 }
 
@@ -138,8 +140,8 @@ fn stored_row(row: &EndpointRow) -> DetectorRow {
 }
 
 fn ranked(context: &Context<'_>, name: &str, answer: &[u8], seconds: f64) -> Effects {
-    let answers = match read(answer) {
-        Ok(answers) => answers,
+    let Ranking { candidates, answers } = match read(answer) {
+        Ok(ranking) => ranking,
         Err(found) => {
             let message = "its answer is not valid";
             let problem = Problem::new(model::ErrorKind::Failed, "algorithm.answer_invalid", message);
@@ -149,26 +151,29 @@ fn ranked(context: &Context<'_>, name: &str, answer: &[u8], seconds: f64) -> Eff
     let words = format!("{name} names {} suspects, first {}", answers.len(), answers[0].name);
     let findings = Findings { answers, detector: Vec::new() };
     Effects {
-        execution: Some(ExecutionResult { duration_s: seconds, candidates: Vec::new(), outcome: Ok(findings) }),
+        execution: Some(ExecutionResult { duration_s: seconds, candidates, outcome: Ok(findings) }),
         children: vec![collect(context)],
         ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
     }
 }
 
-/// Ranks are exactly 1..n and nothing is named twice.
-fn read(answer: &[u8]) -> std::result::Result<Vec<Answer>, String> {
-    let answers: Vec<Answer> = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
-    if answers.is_empty() {
+/// Ranks are exactly 1..n, nothing is named twice, and nobody is named who is no candidate.
+fn read(answer: &[u8]) -> std::result::Result<Ranking, String> {
+    let ranking: Ranking = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
+    if ranking.answers.is_empty() {
         return Err("no suspect".into());
     }
     let mut seen = std::collections::HashSet::new();
-    for (index, answer) in answers.iter().enumerate() {
+    for (index, answer) in ranking.answers.iter().enumerate() {
         if answer.rank as usize != index + 1 {
             return Err(format!("rank {} at place {}", answer.rank, index + 1));
         }
         if !seen.insert((answer.level, answer.name.as_str())) {
             return Err(format!("`{}` named twice", answer.name));
         }
+        if answer.level == Level::Service && !ranking.candidates.contains(&answer.name) {
+            return Err(format!("`{}`, which is no candidate", answer.name));
+        }
     }
-    Ok(answers)
+    Ok(ranking)
 }
