@@ -52,15 +52,15 @@ pub struct PackInput {
 }
 
 impl PackInput {
-    /// The pack's name: slot and number, nothing of the fault.
+    /// The pack's name: the system's code and a number, nothing of the fault.
     pub fn name(&self) -> String {
         name(&self.slot, self.number)
     }
 }
 
-/// `<code><slot>-<number>`.
+/// `<code>-<number>`, six digits at least: the name of the injection that the pack belongs to.
 pub fn name(slot: &Slot, number: InjectionId) -> String {
-    format!("{slot}-{number}")
+    format!("{}-{:06}", slot.system, number.0)
 }
 
 /// The batches of one window and signal, in any order.
