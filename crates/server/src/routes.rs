@@ -94,12 +94,12 @@ pub fn openapi() -> OpenApi {
 
 /// Everything that the server answers.
 pub fn router(app: App) -> Router {
-    let closed: Router<App> = closed().into();
+    let document = get(|| async { axum::Json(openapi()) });
+    let closed: Router<App> = Router::from(closed()).route("/openapi.json", document);
     let open: Router<App> = open().into();
     let guarded = closed.route_layer(middleware::from_fn_with_state(app.clone(), crate::auth::guard));
-    let document = get(|| async { axum::Json(openapi()) });
     Router::new()
-        .nest(api::PREFIX, open.route("/openapi.json", document).merge(guarded))
+        .nest(api::PREFIX, open.merge(guarded))
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))

@@ -1,0 +1,123 @@
+//! What holds for every route: tokens, envelopes, request ids, bounds.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const OPEN: [&str; 2] = ["/api/v2/system/health", "/api/v2/system/ready"];
+
+#[test]
+fn every_route_but_the_open_ones_needs_the_token() {
+    let world = World::start();
+    let document = serde_json::to_value(server::openapi()).unwrap();
+    let mut count = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let url = path.replace("{name}", "x").replace("{id}", "x");
+            let open = OPEN.contains(&path.as_str());
+            assert_eq!(operation["security"].is_null(), open, "{method} {path}: the document says who may call");
+            for token in [None, Some("wrong"), Some("")] {
+                let answer = world.call(&method.to_uppercase(), &url, token, "");
+                assert_eq!(answer.status == 401, !open, "{method} {path}: {}", answer.body);
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count} operations");
+    assert_eq!(world.call("GET", "/api/v2/openapi.json", None, "").status, 401);
+    assert_eq!(world.call("GET", "/api/v2/auth/profile", Some(&world.token()), "").body["data"]["username"], "admin");
+}
+
+#[test]
+fn the_token_is_private_and_stored_as_a_hash_only() {
+    let world = World::start();
+    let file = world.folder.path().join("admin.token");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let token = world.token();
+    let database = std::fs::read(world.folder.path().join("aegis.db")).unwrap();
+    let log = std::fs::read(world.folder.path().join("aegis.db-wal")).unwrap_or_default();
+    let found = |bytes: &[u8]| bytes.windows(token.len()).any(|window| window == token.as_bytes());
+    assert!(!found(&database) && !found(&log), "the token itself is nowhere in the store");
+}
+
+#[test]
+fn every_error_is_an_envelope_with_a_problem_and_the_callers_id() {
+    let world = World::start();
+    let token = world.token();
+    let check = |method: &str, path: &str, body: &str, status: u16, code: &str| {
+        let answer = world.call(method, path, Some(&token), body);
+        let data = &answer.body["data"];
+        assert_eq!((answer.status, data["code"].as_str()), (status, Some(code)), "{method} {path}: {}", answer.body);
+        assert_eq!(answer.body["code"], json!(status));
+        assert!(answer.body["timestamp"].as_i64().unwrap() < 10_000_000_000, "seconds");
+        let ids = (answer.request_id.as_str(), data["request_id"].as_str(), data["instance"].as_str());
+        assert_eq!(ids, ("my-own-id", Some("my-own-id"), path.split('?').next()));
+        answer.body
+    };
+    check("GET", "/nowhere", "", 404, "route.unknown");
+    check("GET", "/api/v2/nowhere", "", 404, "route.unknown");
+    check("PATCH", "/api/v2/systems", "", 405, "route.method_unknown");
+    check("POST", "/api/v2/runs", "{", 400, "request.malformed");
+    let body = check("POST", "/api/v2/runs", r#"{"system": "ts", "sistem": 1}"#, 400, "request.malformed");
+    assert!(body["data"]["found"].as_str().unwrap().contains("unknown field `sistem`"), "{body}");
+    check("POST", "/api/v2/runs", &"x".repeat(17 * 1024 * 1024), 413, "request.too_large");
+    check("GET", "/api/v2/systems?size=0", "", 400, "page.out_of_range");
+    check("GET", "/api/v2/systems?page=x", "", 400, "request.query_malformed");
+    check("GET", "/api/v2/traces?state=Runing", "", 400, "state.unknown");
+    check("GET", "/api/v2/traces/x", "", 400, "run.id_malformed");
+    check("GET", "/api/v2/traces/00000000-0000-4000-8000-000000000000", "", 404, "run.unknown");
+    check("GET", "/api/v2/traces/00000000-0000-4000-8000-000000000000/stream", "", 404, "run.unknown");
+    check("GET", "/api/v2/tasks/00000000-0000-4000-8000-000000000000", "", 404, "task.unknown");
+    check("GET", "/api/v2/injections/ts-000001/files/download?path=../../aegis.db", "", 404, "datapack.unknown");
+    check("GET", "/api/v2/executions/x", "", 400, "execution.id_malformed");
+    check("GET", "/api/v2/capabilities/network_dealy", "", 404, "capability.unknown");
+    check("GET", "/api/v2/board?rule=both", "", 400, "board.rule_unknown");
+}
+
+#[test]
+fn an_empty_installation_answers_everything() {
+    let world = World::start();
+    let client = world.client();
+    assert!(client.ready().unwrap().ready);
+    assert_eq!(client.health().unwrap().status, "healthy");
+    assert_eq!(client.status().unwrap().cluster, "simulated");
+    assert_eq!(client.systems(api::PageQuery::default()).unwrap().pagination.total, 0);
+    assert_eq!(client.capabilities().unwrap().len(), 32);
+    assert!(client.capability("network_delay").unwrap().available);
+    let skew = client.capability("time_skew").unwrap();
+    assert!(!skew.available && skew.reason.is_some(), "{skew:?}");
+    assert!(client.algorithms().unwrap().iter().any(|one| one.name == "baro" && one.runnable));
+    assert!(client.board(&api::board::BoardQuery::default()).unwrap().rows.is_empty());
+    let points = client.points("ts", &api::fault::PointQuery { size: Some(5), ..Default::default() }).unwrap();
+    assert!(points.items.len() == 5 && points.pagination.total > 1000, "{:?}", points.pagination);
+    let report = client.doctor().unwrap();
+    assert!(report.ok, "{report:#?}");
+}
+
+#[test]
+fn the_document_names_every_schema_that_it_refers_to() {
+    let document = serde_json::to_value(server::openapi()).unwrap();
+    let mut missing = Vec::new();
+    visit(&document, &mut |reference| {
+        let name = reference.rsplit('/').next().unwrap();
+        if document["components"]["schemas"][name].is_null() {
+            missing.push(reference.to_owned());
+        }
+    });
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+fn visit(value: &Value, found: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found(reference);
+            }
+            members.values().for_each(|member| visit(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| visit(item, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,8 @@
+//! The HTTP interface over a real socket, with embedded stores and the simulated cluster. No worker runs.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod http;
+mod register;
+mod submit;
+mod world;

@@ -1,0 +1,124 @@
+//! A server in this process, and ways to talk to it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::system::RegisterRequest;
+use client::{Client, Connection};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+pub struct World {
+    pub folder: tempfile::TempDir,
+    pub address: String,
+    pub store: store::Store,
+    runtime: Runtime,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+/// What came back.
+pub struct Answer {
+    pub status: u16,
+    pub request_id: String,
+    pub body: Value,
+}
+
+impl World {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = Runtime::new().unwrap();
+        let (address, store, stop) = runtime.block_on(serve(folder.path()));
+        Self { folder, address, store, runtime, stop: Some(stop) }
+    }
+
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("admin.token")).unwrap().trim().to_owned()
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(Connection {
+            server: self.address.clone(),
+            token: Some(self.token()),
+            timeout: Duration::from_secs(30),
+            ca_pem: None,
+            insecure: false,
+        })
+        .unwrap()
+    }
+
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// Asks the server to end.
+    pub fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    pub fn call(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.address));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.header("x-request-id", "my-own-id").body(body.to_owned()).unwrap();
+        let mut response = agent.run(request).unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
+        Answer {
+            status: response.status().as_u16(),
+            request_id: response.headers()["x-request-id"].to_str().unwrap().to_owned(),
+            body: serde_json::from_str(&text).unwrap_or_else(|error| panic!("{method} {path}: {error}: {text}")),
+        }
+    }
+
+    /// Registers `ts` from the project's own seed and enables it.
+    pub fn with_ts(self) -> Self {
+        self.client().register(&request("ts", "demo", own_seed())).unwrap();
+        self
+    }
+}
+
+pub fn request(name: &str, env: &str, files: BTreeMap<String, String>) -> RegisterRequest {
+    RegisterRequest { name: name.into(), env: env.into(), files, force: false, dry_run: false }
+}
+
+/// The YAML files of a folder.
+pub fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+pub fn own_seed() -> BTreeMap<String, String> {
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../seeds/demo"))
+}
+
+async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
+    let store = store::Store::connect(&format!("sqlite:{}", folder.join("aegis.db").display())).await.unwrap();
+    store.migrate().await.unwrap();
+    let catalog = Arc::new(system::Catalog::builtin().unwrap());
+    let signals = telemetry::SignalStore::open(folder.join("telemetry")).unwrap();
+    let cluster = sim::SimCluster::open(&folder.join("sim"), Arc::clone(&catalog), Arc::new(signals.clone())).unwrap();
+    let app = server::App::new(server::Parts {
+        store: store.clone(),
+        catalog,
+        cluster: Arc::new(cluster),
+        signals,
+        packs: folder.join("packs"),
+        limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
+        data: folder.to_owned(),
+    })
+    .await
+    .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (stop, stopped) = oneshot::channel();
+    tokio::spawn(server::serve(listener, app, async { drop(stopped.await) }));
+    (address, store, stop)
+}
