@@ -123,7 +123,7 @@ fn register(client: &Client, seeds: &Path) -> Result<()> {
     let report = client.register(&request).map_err(problem)?;
     println!("\n1. Registered `{}` in five layers:", report.name);
     for layer in &report.layers {
-        println!("   {:<10} {:<18} {}", layer.layer.to_string(), layer.state.to_string(), layer.observed);
+        println!("   {:<13} {:<18} {}", layer.layer.to_string(), layer.state.to_string(), layer.observed);
     }
     client.set_enabled(SYSTEM, true).map_err(problem)?;
     Ok(())
@@ -223,36 +223,62 @@ fn print_runs(ended: &[RunDetail]) {
 fn print_board(board: &Board) {
     println!("\n5. The board ({}, hits by rule `{}`, onset {}):", board.origin, board.rule, board.onset);
     println!(
-        "   {:<14} {:<16} {:>5} {:>5}  {:<20} {:<20} {:<20} {:<16} MRR",
-        "ROW", "ALGORITHM", "PACKS", "FAIL", "AC@1", "AC@3", "AC@5", "AVG@5"
+        "   {:<13} {:<15} {:>5} {:>4}  {}",
+        "ROW",
+        "ALGORITHM",
+        "PACKS",
+        "FAIL",
+        cells(["AC@1", "AC@3", "AC@5", "AVG@5", "MRR"])
     );
-    for row in &board.rows {
-        println!(
-            "   {:<14} {:<16} {:>5} {:>5}  {:<20} {:<20} {:<20} {:<16} {}",
-            row.row,
-            row.algorithm,
-            row.packs,
-            row.failures,
-            figure(&row.ac1),
-            figure(&row.ac3),
-            figure(&row.ac5),
-            figure(&row.avg5),
-            figure(&row.mrr)
-        );
+    let of = |view: &str| -> Vec<_> { board.rows.iter().filter(|row| row.row == view).collect() };
+    for view in &board.views {
+        let rows = of(&view.row);
+        // Two rows of the board say the same when every pack was detected: one of them is enough here.
+        if view.row != "ranking" && figures(&rows) == figures(&of("ranking")) {
+            println!("   {:<13} as `ranking`: the same {} packs count", view.row, view.packs);
+            continue;
+        }
+        for row in rows {
+            let figures = [&row.ac1, &row.ac3, &row.ac5, &row.avg5, &row.mrr].map(figure);
+            println!(
+                "   {:<13} {:<15} {:>5} {:>4}  {}",
+                row.row,
+                row.algorithm,
+                row.packs,
+                row.failures,
+                cells(figures)
+            );
+        }
+        let chance = view.chance;
+        let figures = [chance.ac1, chance.ac3, chance.ac5, chance.avg5, chance.mrr].map(|value| format!("{value:.2}"));
+        println!("   {:<13} {:<15} {:>5} {:>4}  {}", view.row, "(chance)", view.packs, "", cells(figures));
     }
+    let funnel = board.funnel;
+    println!(
+        "   injections with a fault: {} submitted, {} completed, {} exposed, {} valid, {} scored",
+        funnel.submitted, funnel.completed, funnel.exposed, funnel.valid, funnel.scored
+    );
     println!("   controls without a fault: {}, false alarms: {}", board.controls.packs, board.controls.false_alarms);
     for excluded in &board.excluded {
         println!("   not counted: {} packs, {}", excluded.packs, excluded.reason);
     }
     for note in &board.notes {
-        println!("   {note}");
+        println!("   note: {note}");
     }
+}
+
+fn cells(cells: [impl AsRef<str>; 5]) -> String {
+    cells.iter().map(|cell| format!("{:<18}", cell.as_ref())).collect::<String>().trim_end().to_owned()
+}
+
+fn figures<'a>(rows: &[&'a api::board::BoardRow]) -> Vec<(&'a str, i32, &'a Figure, &'a Figure)> {
+    rows.iter().map(|row| (row.algorithm.as_str(), row.packs, &row.ac1, &row.mrr)).collect()
 }
 
 fn figure(figure: &Figure) -> String {
     match (figure.low, figure.high) {
         (Some(low), Some(high)) => format!("{:.2} [{low:.2}, {high:.2}]", figure.value),
-        _ => format!("{:.2} {}", figure.value, figure.interval),
+        _ => format!("{:.2} ({})", figure.value, figure.interval),
     }
 }
 
