@@ -55,6 +55,8 @@ impl Store {
             .filter(Column::DueAt.lte(WallTime::now().0))
             .filter(may_start)
             .order_by_asc(Column::DueAt)
+            // Tasks that became due together start in the order in which they were made.
+            .order_by_asc(Column::Step)
             .limit(CANDIDATES)
             .into_tuple()
             .all(self.reader())

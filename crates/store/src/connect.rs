@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{ErrorKind, Problem, Result};
 use sea_orm::sqlx::Executor;
@@ -86,7 +86,7 @@ impl Store {
         let place = |problem: Problem| problem.place(path.to_owned());
         let file = Path::new(path);
         // The writer comes first: it makes the file and turns the journal to WAL.
-        let write = open(sqlite_options(Some(file), 1, false)).await.map_err(place)?;
+        let write = open_writer(file).await.map_err(place)?;
         let read = open(sqlite_options(Some(file), READERS, true)).await.map_err(place)?;
         Ok(Self::new(url, DbBackend::Sqlite, read, write))
     }
@@ -208,6 +208,21 @@ async fn open(options: ConnectOptions) -> Result<DatabaseConnection> {
     Database::connect(options).await.map_err(|error: DbErr| Problem::from(Failure::from(error)))
 }
 
+/// Turning the journal to WAL does not wait for another process that does the same: it is tried again here.
+async fn open_writer(file: &Path) -> Result<DatabaseConnection> {
+    let start = Instant::now();
+    let mut tries = 0;
+    loop {
+        match open(sqlite_options(Some(file), 1, false)).await {
+            Err(problem) if problem.code == "store.busy" && start.elapsed() < BUSY_TIMEOUT => {
+                tokio::time::sleep(backoff(tries)).await;
+                tries += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
 fn sqlite_options(file: Option<&Path>, connections: u32, read_only: bool) -> ConnectOptions {
     let mut options = ConnectOptions::new(if file.is_some() { "sqlite:file" } else { "sqlite::memory:" });
     let file = file.map(Path::to_owned);
@@ -229,6 +244,13 @@ fn sqlite_options(file: Option<&Path>, connections: u32, read_only: bool) -> Con
     options
 }
 
+/// Strict on purpose, whatever the server's own configuration says: a value that does not fit is an error.
+const SESSION: [&str; 2] = [
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', \
+     SESSION innodb_lock_wait_timeout = 10",
+];
+
 fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
     let mut options = ConnectOptions::new(url);
     options
@@ -242,14 +264,9 @@ fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
         .map_sqlx_mysql_pool_opts(|pool| {
             pool.after_connect(|connection, _| {
                 Box::pin(async move {
-                    // Strict on purpose, whatever the server's own configuration says: a value that does not fit is an error.
-                    connection
-                        .execute(
-                            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, \
-                             SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', \
-                             SESSION innodb_lock_wait_timeout = 10",
-                        )
-                        .await?;
+                    for statement in SESSION {
+                        connection.execute(statement).await?;
+                    }
                     Ok(())
                 })
             })

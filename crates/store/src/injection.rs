@@ -7,6 +7,7 @@ use model::{
 };
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveValue, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::connect::Store;
@@ -93,7 +94,7 @@ pub struct InjectionChange {
 }
 
 /// Where a published datapack is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pack {
     pub path: String,
     pub digest: String,

@@ -1,4 +1,8 @@
-//! Harness that only tests use: databases, the shared folder, and the list of what could not be run.
+//! Harness that only tests use: databases, our own programs, the shared folder, and the list of what could not be run.
 
+mod database;
+mod mariadb;
 mod not_run;
+pub mod process;
+pub use database::{Database, databases};
 pub use not_run::{not_run, shared};

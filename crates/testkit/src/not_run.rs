@@ -22,10 +22,8 @@ fn in_ci() -> bool {
 
 /// A file of the shared folder (real seeds and facts), or `None` after listing `test` as not run.
 pub fn shared(test: &str, path: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("AEGIS_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("AEGIS_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let file = folder.join(path);
     if file.exists() {
         return Some(file);

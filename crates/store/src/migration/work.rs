@@ -159,7 +159,7 @@ pub(super) const STEPS: &[Step] = &[
             FOREIGN KEY (run_id) REFERENCES runs (id)
         ){tail}",
     ),
-    step("tasks that are due", "CREATE INDEX tasks_due_at ON tasks (due_at)"),
+    step("tasks that are due", "CREATE INDEX tasks_due_at ON tasks (due_at, step)"),
     step("tasks by state", "CREATE INDEX tasks_state_created ON tasks (state, created_at)"),
     step("tasks by age", "CREATE INDEX tasks_created ON tasks (created_at)"),
     step(

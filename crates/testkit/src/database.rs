@@ -1,0 +1,47 @@
+//! Databases for tests: a fresh one of each kind that the product supports.
+
+use tempfile::TempDir;
+
+use crate::mariadb::Server;
+use crate::not_run;
+
+/// A fresh, empty database.
+#[derive(Debug)]
+pub struct Database {
+    /// `SQLite` or `MariaDB`.
+    pub kind: &'static str,
+    /// As `store::Store::connect` takes it.
+    pub url: String,
+    /// Holds the file of a SQLite database; a server's databases go with the server.
+    _folder: Option<TempDir>,
+}
+
+impl Database {
+    /// A file in a folder of its own, which is removed with this value.
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite:{}", folder.path().join("aegis.db").display());
+        Self { kind: "SQLite", url, _folder: Some(folder) }
+    }
+
+    /// A database of this process's MariaDB server, or `None` after listing `test` as not run.
+    ///
+    /// # Panics
+    /// In CI, or with `AEGIS_REQUIRE_MARIADB` set, when MariaDB is not installed.
+    pub fn mariadb(test: &str) -> Option<Self> {
+        match Server::get() {
+            Ok(server) => Some(Self { kind: "MariaDB", url: server.database(), _folder: None }),
+            Err(reason) => {
+                let required = std::env::var_os("AEGIS_REQUIRE_MARIADB").is_some_and(|value| !value.is_empty());
+                assert!(!required, "{test}: {reason}");
+                not_run(&format!("{test} on MariaDB"), reason);
+                None
+            }
+        }
+    }
+}
+
+/// A fresh database of every kind that can be had here, for a suite that must hold on all of them.
+pub fn databases(test: &str) -> Vec<Database> {
+    std::iter::once(Database::sqlite()).chain(Database::mariadb(test)).collect()
+}
