@@ -123,7 +123,7 @@ fn register(client: &Client, seeds: &Path) -> Result<()> {
     let report = client.register(&request).map_err(problem)?;
     println!("\n1. Registered `{}` in five layers:", report.name);
     for layer in &report.layers {
-        println!("   {:<13} {:<18} {}", layer.layer.to_string(), layer.state.to_string(), layer.observed);
+        println!("   {:<13} {:<20} {}", layer.layer.to_string(), layer.state.to_string(), layer.observed);
     }
     client.set_enabled(SYSTEM, true).map_err(problem)?;
     Ok(())
@@ -268,7 +268,7 @@ fn print_board(board: &Board) {
 }
 
 fn cells(cells: [impl AsRef<str>; 5]) -> String {
-    cells.iter().map(|cell| format!("{:<18}", cell.as_ref())).collect::<String>().trim_end().to_owned()
+    cells.iter().map(|cell| format!("{:<20}", cell.as_ref())).collect::<String>().trim_end().to_owned()
 }
 
 fn figures<'a>(rows: &[&'a api::board::BoardRow]) -> Vec<(&'a str, i32, &'a Figure, &'a Figure)> {
