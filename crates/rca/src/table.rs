@@ -204,7 +204,7 @@ mod tests {
         }
         assert!(raw.len() > 1, "the differences do carry noise");
         assert_eq!(seen.len(), 1);
-        assert_eq!(nine_digits(-1.5e300), -1.5e300);
+        assert!((nine_digits(-1.5e300) / -1.5e300 - 1.0).abs() < 1e-12);
         assert_eq!(nine_digits(f64::MIN_POSITIVE), f64::MIN_POSITIVE);
     }
 }
