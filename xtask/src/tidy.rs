@@ -118,15 +118,15 @@ fn check_edges(findings: &mut Vec<String>) -> Result<()> {
         let dependencies = package["dependencies"].as_array().context("a package without dependencies")?;
         for dependency in dependencies.iter().filter(|dependency| dependency["kind"].is_null()) {
             let target = dependency["name"].as_str().context("a dependency without a name")?;
-            if ours.contains(&target) && !TEST_ONLY.contains(&name) {
-                if !allowed.is_some_and(|list| list.contains(&target)) {
-                    findings.push(format!("crate {name} may not use {target}: dependencies go down only"));
-                }
+            if TEST_ONLY.contains(&name) {
+                continue;
             }
-            if let Some((_, owners)) = OWNERS.iter().find(|(world, _)| *world == target) {
-                if !owners.contains(&name) && !TEST_ONLY.contains(&name) {
-                    findings.push(format!("crate {name} links {target}, which belongs to {}", owners.join(", ")));
-                }
+            if ours.contains(&target) && !allowed.is_some_and(|list| list.contains(&target)) {
+                findings.push(format!("crate {name} may not use {target}: dependencies go down only"));
+            }
+            let owned = OWNERS.iter().find(|(world, owners)| *world == target && !owners.contains(&name));
+            if let Some((_, owners)) = owned {
+                findings.push(format!("crate {name} links {target}, which belongs to {}", owners.join(", ")));
             }
         }
     }

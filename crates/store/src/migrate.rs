@@ -49,7 +49,7 @@ impl Store {
 
     async fn migrate_sqlite(&self) -> Result<Vec<&'static str>> {
         let ledger = &render(LEDGER, DbBackend::Sqlite);
-        self.write(|tx, _| Box::pin(async move { Ok(tx.execute_unprepared(&ledger).await?) })).await?;
+        self.write(|tx, _| Box::pin(async move { Ok(tx.execute_unprepared(ledger).await?) })).await?;
         let mut now_applied = Vec::new();
         if self.pending_migrations().await?.is_empty() {
             return Ok(now_applied);
@@ -62,7 +62,7 @@ impl Store {
                         if is_recorded(tx, step).await? {
                             return Ok(false);
                         }
-                        tx.execute_unprepared(&sql).await?;
+                        tx.execute_unprepared(sql).await?;
                         record(tx, step).await?;
                         Ok(true)
                     })
