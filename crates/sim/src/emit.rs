@@ -209,12 +209,14 @@ impl Recorder {
         let (kind, operation, status) = (call.kind, call.operation, frame.status);
         let buffer = &mut self.buffers[frame.pod as usize];
         if has_inner {
-            let lasted = now - frame.served;
+            // Filters run in the first and the last stretch of own work, so every call lies between them.
+            let key = join(frame.key, salt::INNER);
+            let mut share = self.ids.at(key);
             let inner = SpanRecord {
-                id: self.ids.id(join(frame.key, salt::INNER)),
+                id: self.ids.id(key),
                 parent: server,
-                start: frame.served + (lasted / 8).min(300 * MICRO),
-                end: now - (lasted / 8).min(150 * MICRO),
+                start: frame.served + (frame.work * share.between(0.03, 0.25)) as Time,
+                end: now - (frame.work * share.between(0.02, 0.15)) as Time,
                 part: Part::Inner,
                 ..span
             };
@@ -252,17 +254,24 @@ impl Recorder {
         let buffer = &mut self.buffers[frame.caller as usize];
         match call.kind {
             CallKind::Sql => {
-                let waited = frame.served - frame.start;
+                let key = join(frame.key, salt::INNER);
+                let mut overhead = self.ids.at(key);
+                // The pool hands a free connection over in microseconds; driver and mapper need some more on both sides.
+                let handed_over = (overhead.between(0.8, 9.0) * MICRO as f64) as Time;
+                let waited = frame.served - frame.start + handed_over;
+                let lasted = now - frame.served;
                 let got_connection = frame.outcome != Failure::PoolTimeout;
                 if got_connection {
-                    buffer.meters.connection(waited, now - frame.served);
-                }
-                if has_inner {
-                    let id = self.ids.id(join(frame.key, salt::INNER));
-                    buffer.spans.push(SpanRecord { id, part: Part::Inner, ..span });
-                    span.parent = id;
+                    buffer.meters.connection(waited, (lasted - handed_over).max(0));
                 }
                 span.start = frame.served;
+                if has_inner {
+                    let id = self.ids.id(key);
+                    buffer.spans.push(SpanRecord { id, part: Part::Inner, start: frame.start, ..span });
+                    let mut side =
+                        |micros: f64| ((overhead.between(0.1, 1.0) * micros * MICRO as f64) as Time).min(lasted / 8);
+                    (span.parent, span.start, span.end) = (id, frame.served + side(160.0), now - side(90.0));
+                }
                 if got_connection {
                     buffer.spans.push(span);
                 }

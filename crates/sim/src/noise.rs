@@ -2,12 +2,14 @@
 //! that disagree a little. All of it from streams of its own, with one strength.
 
 use crate::engine::{MICRO, MILLI, SECOND, Time};
-use crate::rng::{Draw, Stream};
+use crate::rng::{Draw, Stream, join};
 
 /// Spread of the logarithm of instance speed.
 const SPEED_SPREAD: f64 = 0.06;
 /// Share of requests that fail for reasons of their own: most services near the first, a few near the second.
 const ERROR_RATES: (f64, f64) = (0.0001, 0.005);
+/// Spread of the logarithm of what housekeeping threads do from one quarter of a minute to the next.
+const BUSTLE_SPREAD: f64 = 0.25;
 /// Share of services that run something periodically.
 const PERIODIC_SHARE: f64 = 0.4;
 /// Share of scrapes that are lost.
@@ -47,6 +49,11 @@ impl Noise {
     /// How much more work everything is on this instance.
     pub fn slowness(&self, instance: u64) -> f64 {
         self.instances.at(instance).log_normal(1.0, SPEED_SPREAD * self.strength)
+    }
+
+    /// How busy an instance's housekeeping is until the next round.
+    pub fn bustle(&self, instance: u64, round: u64) -> f64 {
+        self.instances.at(join(instance ^ 1 << 41, round)).log_normal(1.0, BUSTLE_SPREAD * self.strength)
     }
 
     /// Growth of the resident set, bytes per second.

@@ -48,6 +48,8 @@ pub struct HeapState {
     pub plan: Heap,
     pub young_used: f64,
     pub old_used: f64,
+    /// The most that was ever used: pages once touched stay resident.
+    pub touched: f64,
     pub collections: u64,
     pub full_collections: u64,
     pub collection_time: Time,
@@ -62,7 +64,15 @@ pub struct Pause {
 
 impl HeapState {
     fn new(plan: Heap) -> Self {
-        Self { plan, young_used: 0.0, old_used: plan.live, collections: 0, full_collections: 0, collection_time: 0 }
+        Self {
+            plan,
+            young_used: 0.0,
+            old_used: plan.live,
+            touched: plan.live + 0.5 * plan.young,
+            collections: 0,
+            full_collections: 0,
+            collection_time: 0,
+        }
     }
 
     pub fn used(&self) -> f64 {
@@ -72,6 +82,7 @@ impl HeapState {
     /// Allocates; when the young generation is full, the collection that follows.
     pub fn allocate(&mut self, bytes: f64, draw: &mut Draw) -> Option<Pause> {
         self.young_used += bytes;
+        self.touched = self.touched.max(self.used());
         if self.young_used < self.plan.young {
             return None;
         }
@@ -134,6 +145,8 @@ pub struct Pod {
     pub heap: Option<HeapState>,
     /// Demand on the processor of a periodic job, and of processes that are not the service's, in cores.
     pub job: f64,
+    /// How busy the service's own housekeeping threads are now, relative to the usual.
+    pub bustle: f64,
     pub stress: f64,
     /// Memory of processes in the container that are not the service's.
     pub ballast: f64,
@@ -173,6 +186,7 @@ impl Pod {
             idle: vec![0; links],
             heap: profile.heap.map(HeapState::new),
             job: 0.0,
+            bustle: 1.0,
             stress: 0.0,
             ballast: 0.0,
             drift: 0.0,
@@ -250,7 +264,7 @@ impl Pod {
             return self.ballast + 2.0 * MIB;
         }
         let age = (now - self.process_start) as f64 / SECOND as f64;
-        let heap = self.heap.map_or(0.0, |heap| heap.used().max(heap.plan.live + 0.5 * heap.plan.young));
+        let heap = self.heap.map_or(0.0, |heap| heap.touched);
         self.profile.memory_base + heap + self.ballast + (self.drift * age).max(0.0)
     }
 

@@ -96,7 +96,7 @@ pub struct Frame {
     holds_connection: bool,
     next_child: u16,
     /// Own work of each stretch between calls.
-    work: f64,
+    pub work: f64,
     /// How the handling went.
     pub failure: Failure,
     pub cause: Option<Cause>,

@@ -342,7 +342,7 @@ impl World {
     pub(crate) fn demand(&mut self, slot: u16) {
         let now = self.events.now();
         let pod = &mut self.pods[slot as usize];
-        let demand = if pod.runs() { pod.profile.cpu_idle + pod.job + pod.stress } else { 0.0 };
+        let demand = if pod.runs() { pod.profile.cpu_idle * pod.bustle + pod.job + pod.stress } else { 0.0 };
         pod.cpu.set_background(now, demand);
         self.watch(slot);
     }
@@ -350,7 +350,12 @@ impl World {
     fn report(&mut self, slot: u16, exporter: Exporter, number: u32) {
         let now = self.events.now();
         self.events.plan(now + REPORT_EVERY, Event::Report { slot, exporter, number: number + 1 });
-        let key = self.pods[slot as usize].place() << 2 | exporter as u64;
+        let place = self.pods[slot as usize].place();
+        if exporter == Exporter::Kubelet {
+            self.pods[slot as usize].bustle = self.noise.bustle(place, u64::from(number));
+            self.demand(slot);
+        }
+        let key = place << 2 | exporter as u64;
         if let Some(late) = self.noise.scrape(key, u64::from(number)) {
             self.events.plan(now + late, Event::Scrape { slot, exporter, number });
         }

@@ -60,13 +60,13 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn gauge(&mut self, name: &str, unit: &str, points: &[(f64, &[KeyValue])]) {
-        let data_points = self.numbers(points, 0);
+        let data_points = self.numbers(unit, points, 0);
         self.push(name, unit, Data::Gauge(Gauge { data_points }));
     }
 
     /// A sum; `monotonic` tells a counter from an up-down counter.
     fn sum(&mut self, name: &str, unit: &str, monotonic: bool, points: &[(f64, &[KeyValue])]) {
-        let data_points = self.numbers(points, self.start);
+        let data_points = self.numbers(unit, points, self.start);
         let cumulative = AggregationTemporality::Cumulative as i32;
         self.push(
             name,
@@ -100,15 +100,17 @@ impl Round<'_> {
         self.push(name, unit, Data::Histogram(OtlpHistogram { data_points, aggregation_temporality: cumulative }));
     }
 
-    fn numbers(&mut self, points: &[(f64, &[KeyValue])], start: u64) -> Vec<NumberDataPoint> {
+    fn numbers(&mut self, unit: &str, points: &[(f64, &[KeyValue])], start: u64) -> Vec<NumberDataPoint> {
         *self.points += points.len() as u64;
+        // There is no part of a byte.
+        let number = |value: f64| if unit == "By" { value.round() } else { value };
         points
             .iter()
             .map(|(value, attributes)| NumberDataPoint {
                 attributes: attributes.to_vec(),
                 start_time_unix_nano: start,
                 time_unix_nano: self.time,
-                value: Some(Value::AsDouble(*value)),
+                value: Some(Value::AsDouble(number(*value))),
                 ..NumberDataPoint::default()
             })
             .collect()
@@ -238,14 +240,16 @@ impl Recorder {
         }
         let profile = pod.profile;
         let working_set = pod.working_set(reading.now) * reading.draw.between(0.998, 1.002);
-        let resident = working_set * 0.96;
+        // Beside the process there are the kernel's share and cached files, which do not grow with it.
+        let resident = working_set - profile.memory_base * 0.06;
+        let used = working_set + profile.memory_base * reading.draw.between(0.095, 0.1);
         let usage = reading.cpu_usage;
         let mut points = 0;
         let mut round = self.round(reading, pod.created, &mut points);
         round.gauge("k8s.pod.cpu.usage", "{cpu}", &[(usage, &[])]);
         round.gauge("k8s.pod.cpu_limit_utilization", "1", &[(usage / profile.cpu_limit, &[])]);
         round.gauge("k8s.pod.memory.working_set", "By", &[(working_set, &[])]);
-        round.gauge("k8s.pod.memory.usage", "By", &[(working_set * 1.06, &[])]);
+        round.gauge("k8s.pod.memory.usage", "By", &[(used, &[])]);
         round.gauge("k8s.pod.memory.rss", "By", &[(resident, &[])]);
         round.gauge("k8s.pod.memory_limit_utilization", "1", &[(working_set / profile.memory_limit, &[])]);
         round.sum("k8s.pod.cpu.time", "s", true, &[(reading.cpu_time, &[])]);
@@ -270,7 +274,7 @@ impl Recorder {
         let mut round = self.round(reading, pod.process_start, &mut points);
         round.gauge("container.cpu.usage", "{cpu}", &[(usage, &[])]);
         round.gauge("container.memory.working_set", "By", &[(working_set, &[])]);
-        round.gauge("container.memory.usage", "By", &[(working_set * 1.06, &[])]);
+        round.gauge("container.memory.usage", "By", &[(used, &[])]);
         round.gauge("container.memory.rss", "By", &[(resident, &[])]);
         round.gauge("container.memory.available", "By", &[((profile.memory_limit - working_set).max(0.0), &[])]);
         round.sum("container.cpu.time", "s", true, &[(reading.cpu_time, &[])]);
@@ -360,8 +364,22 @@ fn jvm(round: &mut Round<'_>, reading: &mut Reading<'_>) {
     round.sum("jvm.memory.limit", "By", false, &[(heap.plan.max, &pool("heap", "G1 Old Gen"))]);
     // Idle workers linger: a floor of ten, and more under load.
     let workers = f64::from(pod.workers.busy()).max(10.0);
-    let daemon = |daemon: &str| [text("jvm.thread.daemon", daemon), text("jvm.thread.state", "timed_waiting")];
-    round.sum("jvm.thread.count", "{thread}", false, &[(22.0 + workers, &daemon("true")), (6.0, &daemon("false"))]);
+    let busy = f64::from(pod.workers.busy());
+    let threads = |daemon: &str, state: &str| [text("jvm.thread.daemon", daemon), text("jvm.thread.state", state)];
+    // A worker that waits for an answer reads from a socket: the virtual machine calls that running.
+    round.sum(
+        "jvm.thread.count",
+        "{thread}",
+        false,
+        &[
+            (busy + 5.0, &threads("true", "runnable")),
+            (workers - busy + 6.0, &threads("true", "timed_waiting")),
+            (11.0, &threads("true", "waiting")),
+            (2.0, &threads("false", "runnable")),
+            (1.0, &threads("false", "timed_waiting")),
+            (3.0, &threads("false", "waiting")),
+        ],
+    );
     round.sum("jvm.class.count", "{class}", false, &[((15_500.0 + 900.0 * (1.0 - (-age / 40.0).exp())).floor(), &[])]);
     round.sum("jvm.cpu.time", "s", true, &[(reading.cpu_time, &[])]);
     let share = reading.cpu_usage / pod.profile.cpu_limit * reading.draw.between(0.97, 1.03);
