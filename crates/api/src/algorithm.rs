@@ -90,7 +90,7 @@ pub struct RankedAnswer {
     pub confidence: Option<f64>,
 }
 
-/// What the detector saw at one entrance. Durations in milliseconds, rates from 0 to 1.
+/// What the detector saw at one entrance. Durations in seconds, rates from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DetectorResult {
     pub span_name: String,

@@ -63,6 +63,9 @@ pub struct InjectionDetail {
     /// One object per fault: capability, service, target and parameters as resolved.
     #[schema(value_type = Vec<Object>)]
     pub engine_config: Vec<Value>,
+    /// Services where a fault acts. A ranking that names one of them first is right.
+    pub roots: Vec<String>,
+    /// The public label: the other parties of the faults are in it as well.
     pub ground_truth: Vec<GroundTruth>,
     /// `auto`.
     pub groundtruth_source: String,

@@ -130,7 +130,8 @@ pub struct CancelReply {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRequest {
-    /// A task type's name; the step that failed when absent.
+    /// A task type's name; the step that failed when absent. FaultInjection and BuildDatapack need the system, which a run
+    /// gives back when it ends: they start with RestartPedestal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }

@@ -62,11 +62,15 @@ struct Inner {
 }
 
 impl App {
-    /// Makes sure that there is an administrator's token.
+    /// Makes sure that there is an administrator's token, and that every key which the program reads is declared.
     ///
     /// # Errors
     /// Whatever the store or the file of the token fails with.
     pub async fn new(parts: Parts) -> Result<Self> {
+        let fresh = parts.store.declare_catalogue().await?;
+        if !fresh.is_empty() {
+            tracing::info!("declared settings: {}", fresh.join(", "));
+        }
         let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
         let (closing, _) = watch::channel(false);
         Ok(Self { inner: Arc::new(Inner { parts, tokens, started: Instant::now(), closing }) })

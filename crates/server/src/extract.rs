@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use model::{ErrorKind, Problem, RunId, TaskId};
@@ -56,6 +56,26 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
             Err(rejection) => {
                 Err(Problem::new(ErrorKind::Invalid, "request.query_malformed", "a query parameter cannot be read")
                     .place("query")
+                    .found(rejection.body_text())
+                    .into())
+            }
+        }
+    }
+}
+
+/// The one variable part of a route's path, as text.
+#[derive(Debug)]
+pub struct Segment(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(text)) => Ok(Self(text)),
+            Err(rejection) => {
+                Err(Problem::new(ErrorKind::Invalid, "request.path_malformed", "the request's path cannot be read")
+                    .place("path")
                     .found(rejection.body_text())
                     .into())
             }

@@ -129,14 +129,15 @@ fn get(session: &Session, client: &Client, name: &str) -> Result<(), Failure> {
     let detail = client.injection(name)?;
     let pack = &detail.injection;
     session.out.record(&detail, || {
-        let roots: Vec<String> = detail.ground_truth.iter().flat_map(|truth| truth.service.clone()).collect();
+        let public: Vec<String> = detail.ground_truth.iter().flat_map(|truth| truth.service.clone()).collect();
         let witnesses = detail.witness.iter().filter_map(|witness| witness["reason"].as_str());
         vec![
             ("Datapack", format!("{} ({})", pack.name, pack.id)),
             ("System", pack.category.clone()),
             ("Namespace", or_dash(pack.namespace.as_ref())),
             ("Fault", pack.fault_type.clone()),
-            ("Ground truth", roots.join(", ")),
+            ("Root", detail.roots.join(", ")),
+            ("Public truth", public.join(", ")),
             ("State", pack.state.to_string()),
             ("Verdict", or_dash(pack.verdict.as_ref())),
             ("Exposed", or_dash(pack.exposed.as_ref())),

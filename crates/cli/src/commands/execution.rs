@@ -49,11 +49,20 @@ const RANKS: &[Column<RankedAnswer>] = &[
 
 const ENTRANCES: &[Column<DetectorResult>] = &[
     ("ENTRANCE", |r| r.span_name.clone()),
-    ("MEAN-MS", |r| pair(r.normal_avg_duration, r.abnormal_avg_duration, 1.0)),
-    ("P99-MS", |r| pair(r.normal_p99, r.abnormal_p99, 1.0)),
+    ("MEAN-MS", |r| pair(r.normal_avg_duration, r.abnormal_avg_duration, 1000.0)),
+    ("P99-MS", |r| pair(r.normal_p99, r.abnormal_p99, 1000.0)),
     ("SUCCESS-%", |r| pair(r.normal_succ_rate, r.abnormal_succ_rate, 100.0)),
-    ("ISSUES", |r| r.issues.clone()),
+    ("ISSUES", |r| issues(&r.issues)),
 ];
+
+/// The names of the issues; their figures are in the other output forms.
+fn issues(text: &str) -> String {
+    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
+        Ok(issues) if issues.is_empty() => "-".to_owned(),
+        Ok(issues) => issues.keys().cloned().collect::<Vec<_>>().join(", "),
+        Err(_) => text.to_owned(),
+    }
+}
 
 fn pair(normal: Option<f64>, abnormal: Option<f64>, factor: f64) -> String {
     let text = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{:.1}", value * factor));

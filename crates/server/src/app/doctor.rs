@@ -217,7 +217,7 @@ impl App {
             &gone,
             &good,
             "datapacks that are not on disk",
-            "build them again: `aegisctl run retry ID --from BuildDatapack`",
+            "submit those runs again with their seeds; a simulated run gives the same datapack",
         ))
     }
 

@@ -16,6 +16,9 @@ use super::download::{Download, broken};
 use super::{App, listed, stored_page};
 use crate::extract;
 
+/// What stands in the place of a fault's name in a run without one.
+const CONTROL: &str = "none";
+
 impl App {
     /// # Errors
     /// `state.unknown`, `page.out_of_range`.
@@ -38,6 +41,7 @@ impl App {
             injection: injection(&stored),
             display_config: stored.display_config.clone(),
             engine_config: list(Some(&stored.faults)),
+            roots: stored.truth.roots().into_iter().map(str::to_owned).collect(),
             ground_truth: ground_truth(&stored.truth),
             groundtruth_source: "auto".into(),
             witness: list(stored.witness.as_ref()),
@@ -213,7 +217,8 @@ fn injection(stored: &store::Injection) -> Injection {
         trace_id: stored.run,
         namespace: stored.namespace.clone(),
         verdict: stored.verdict,
-        exposed: stored.exposed,
+        // A control has no fault that could be felt.
+        exposed: stored.exposed.filter(|_| stored.fault_name != CONTROL),
     }
 }
 

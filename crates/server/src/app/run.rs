@@ -2,7 +2,7 @@
 
 use api::Page;
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
-use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind};
+use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind, TaskState};
 use serde_json::Value;
 use store::RunFilter;
 
@@ -81,13 +81,31 @@ impl App {
         })
     }
 
+    /// A run that has ended holds no slot any more: what works on an installed system starts with a new installation.
+    ///
     /// # Errors
     /// `run.unknown`, `run.not_retryable`, `run.step_unknown`, `task.kind_unknown`.
     pub async fn retry(&self, id: RunId, request: &RetryRequest) -> Result<RetryReply> {
-        let from = request.from.as_deref().map(step).transpose()?;
+        let from = match request.from.as_deref().map(step).transpose()? {
+            None => self.unsuccessful_step(id).await?,
+            given => given,
+        };
+        let from = if from.is_some_and(needs_slot) { Some(TaskKind::RestartPedestal) } else { from };
         let retried = self.store().retry_run(id, from).await?;
         Ok(RetryReply { id, state: retried.run.state, from: retried.from, task_id: retried.task })
     }
+
+    /// The step in which the run stopped, where the store's own choice would start amid what is gone.
+    async fn unsuccessful_step(&self, id: RunId) -> Result<Option<TaskKind>> {
+        let tasks = self.store().tasks_of(id).await?;
+        let stopped = tasks.iter().rev().find(|task| matches!(task.state, TaskState::Error | TaskState::Cancelled));
+        Ok(stopped.map(|task| task.kind).filter(|kind| needs_slot(*kind)))
+    }
+}
+
+/// The step works on what the step before it left in the slot.
+fn needs_slot(kind: TaskKind) -> bool {
+    matches!(kind, TaskKind::FaultInjection | TaskKind::BuildDatapack)
 }
 
 /// The id of a group in a query.

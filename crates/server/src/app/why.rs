@@ -11,7 +11,7 @@ pub fn explain(run: &Run, tasks: &[Task]) -> Why {
     let (answer, fix) = match run.state {
         RunState::Completed => (completed(run), None),
         RunState::Cancelled => {
-            ("it was cancelled".to_owned(), Some("repeat it with `aegisctl run retry ID`".to_owned()))
+            ("it was cancelled".to_owned(), Some(format!("repeat it with `aegisctl run retry {}`", run.id)))
         }
         RunState::Failed => failure(run, failed),
         RunState::Pending | RunState::Running => waiting(run, &open),

@@ -2,11 +2,11 @@
 
 use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery};
 use api::{Envelope, ErrorData, Page};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use model::{ErrorKind, ExecutionId, Problem};
 
 use crate::app::App;
-use crate::extract::Params;
+use crate::extract::{Params, Segment};
 use crate::reply::{Answer, Reply};
 
 /// List every version of every detector and algorithm
@@ -23,7 +23,7 @@ pub async fn executions(State(app): State<App>, Params(query): Params<ExecutionQ
 
 /// Show one execution with what it answered
 #[utoipa::path(get, path = "/executions/{id}", tag = "algorithms", params(("id" = i32, Path)), responses((status = 200, body = Envelope<ExecutionDetail>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn execution(State(app): State<App>, Path(id): Path<String>) -> Answer<ExecutionDetail> {
+pub async fn execution(State(app): State<App>, Segment(id): Segment) -> Answer<ExecutionDetail> {
     let number = id.parse().map_err(|_| {
         Problem::new(ErrorKind::Invalid, "execution.id_malformed", "this is not an execution's id")
             .place("path")

@@ -2,10 +2,10 @@
 
 use api::fault::{Capability, Point, PointQuery};
 use api::{Envelope, ErrorData, Page};
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
-use crate::extract::Params;
+use crate::extract::{Params, Segment};
 use crate::reply::{Answer, Reply};
 
 /// List the capabilities
@@ -16,7 +16,7 @@ pub async fn capabilities(State(app): State<App>) -> Reply<Vec<Capability>> {
 
 /// Show one capability
 #[utoipa::path(get, path = "/capabilities/{name}", tag = "faults", params(("name" = String, Path)), responses((status = 200, body = Envelope<Capability>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn capability(State(app): State<App>, Path(name): Path<String>) -> Answer<Capability> {
+pub async fn capability(State(app): State<App>, Segment(name): Segment) -> Answer<Capability> {
     Ok(Reply::ok(app.capability(&name)?))
 }
 
@@ -24,7 +24,7 @@ pub async fn capability(State(app): State<App>, Path(name): Path<String>) -> Ans
 #[utoipa::path(get, path = "/systems/{name}/points", tag = "faults", params(("name" = String, Path), PointQuery), responses((status = 200, body = Envelope<Page<Point>>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn points(
     State(app): State<App>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     Params(query): Params<PointQuery>,
 ) -> Answer<Page<Point>> {
     Ok(Reply::ok(app.points(&name, &query)?))

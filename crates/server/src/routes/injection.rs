@@ -3,13 +3,13 @@
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
 use api::{Envelope, ErrorData, Page};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
 use crate::app::download::Download;
-use crate::extract::Params;
+use crate::extract::{Params, Segment};
 use crate::reply::{Answer, Refusal, Reply};
 
 /// List injections, newest first
@@ -20,13 +20,13 @@ pub async fn list(State(app): State<App>, Params(query): Params<InjectionQuery>)
 
 /// Show one injection by name or number, with its ground truth
 #[utoipa::path(get, path = "/injections/{name}", tag = "datapacks", params(("name" = String, Path)), responses((status = 200, body = Envelope<InjectionDetail>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn show(State(app): State<App>, Path(name): Path<String>) -> Answer<InjectionDetail> {
+pub async fn show(State(app): State<App>, Segment(name): Segment) -> Answer<InjectionDetail> {
     Ok(Reply::ok(app.injection(&name).await?))
 }
 
 /// List the files of a datapack
 #[utoipa::path(get, path = "/injections/{name}/files", tag = "datapacks", params(("name" = String, Path)), responses((status = 200, body = Envelope<FileTree>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn files(State(app): State<App>, Path(name): Path<String>) -> Answer<FileTree> {
+pub async fn files(State(app): State<App>, Segment(name): Segment) -> Answer<FileTree> {
     Ok(Reply::ok(app.files(&name).await?))
 }
 
@@ -34,7 +34,7 @@ pub async fn files(State(app): State<App>, Path(name): Path<String>) -> Answer<F
 #[utoipa::path(get, path = "/injections/{name}/files/download", tag = "datapacks", params(("name" = String, Path), FileQuery), responses((status = 200, content_type = "application/octet-stream"), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn file(
     State(app): State<App>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     Params(query): Params<FileQuery>,
 ) -> Result<Response, Refusal> {
     Ok(respond(app.file(&name, &query.path).await?))
@@ -42,13 +42,13 @@ pub async fn file(
 
 /// Download a datapack in the public layout as a zip archive
 #[utoipa::path(get, path = "/injections/{name}/download", tag = "datapacks", params(("name" = String, Path)), responses((status = 200, content_type = "application/zip"), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn archive(State(app): State<App>, Path(name): Path<String>) -> Result<Response, Refusal> {
+pub async fn archive(State(app): State<App>, Segment(name): Segment) -> Result<Response, Refusal> {
     Ok(respond(app.archive(&name).await?))
 }
 
 /// Compare a datapack with its checksums
 #[utoipa::path(post, path = "/injections/{name}/verify", tag = "datapacks", params(("name" = String, Path)), responses((status = 200, body = Envelope<VerifyReport>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn verify(State(app): State<App>, Path(name): Path<String>) -> Answer<VerifyReport> {
+pub async fn verify(State(app): State<App>, Segment(name): Segment) -> Answer<VerifyReport> {
     Ok(Reply::ok(app.verify(&name).await?))
 }
 

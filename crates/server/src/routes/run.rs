@@ -2,10 +2,10 @@
 
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::{Envelope, ErrorData, Page};
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
-use crate::extract::{Body, Params, run_id};
+use crate::extract::{Body, Params, Segment, run_id};
 use crate::reply::{Answer, Reply};
 
 /// List runs, newest first
@@ -16,19 +16,19 @@ pub async fn list(State(app): State<App>, Params(query): Params<RunQuery>) -> An
 
 /// Show one run with its tasks and its specification
 #[utoipa::path(get, path = "/traces/{id}", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<RunDetail>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer<RunDetail> {
+pub async fn show(State(app): State<App>, Segment(id): Segment) -> Answer<RunDetail> {
     Ok(Reply::ok(app.run(run_id(&id)?).await?))
 }
 
 /// Say in words what a run waits for, or why it ended
 #[utoipa::path(get, path = "/traces/{id}/why", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<Why>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn why(State(app): State<App>, Path(id): Path<String>) -> Answer<Why> {
+pub async fn why(State(app): State<App>, Segment(id): Segment) -> Answer<Why> {
     Ok(Reply::ok(app.why(run_id(&id)?).await?))
 }
 
 /// End a run, recover its faults and give its slot back
 #[utoipa::path(post, path = "/traces/{id}/cancel", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<CancelReply>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn cancel(State(app): State<App>, Path(id): Path<String>) -> Answer<CancelReply> {
+pub async fn cancel(State(app): State<App>, Segment(id): Segment) -> Answer<CancelReply> {
     Ok(Reply::ok(app.cancel(run_id(&id)?).await?))
 }
 
@@ -36,7 +36,7 @@ pub async fn cancel(State(app): State<App>, Path(id): Path<String>) -> Answer<Ca
 #[utoipa::path(post, path = "/traces/{id}/retry", tag = "runs", params(("id" = String, Path)), request_body = RetryRequest, responses((status = 200, body = Envelope<RetryReply>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
 pub async fn retry(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Body(request): Body<RetryRequest>,
 ) -> Answer<RetryReply> {
     Ok(Reply::ok(app.retry(run_id(&id)?, &request).await?))

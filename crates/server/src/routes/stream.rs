@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::event::{END, Event, LONGEST_LINE, UPDATE};
 use api::{Envelope, ErrorData};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::app::event::Batch;
-use crate::extract::{Params, run_id};
+use crate::extract::{Params, Segment, run_id};
 use crate::reply::Refusal;
 
 /// Time between two comments on a stream that has nothing to say.
@@ -34,7 +34,7 @@ pub struct From {
 #[utoipa::path(get, path = "/traces/{id}/stream", tag = "runs", params(("id" = String, Path), From, ("Last-Event-ID" = Option<String>, Header)), responses((status = 200, content_type = "text/event-stream", body = Event), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn stream(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(from): Params<From>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Refusal> {

@@ -2,10 +2,10 @@
 
 use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
 use api::{Envelope, ErrorData, Page, PageQuery};
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
-use crate::extract::{Body, Params};
+use crate::extract::{Body, Params, Segment};
 use crate::reply::{Answer, Reply};
 
 /// List the registered systems
@@ -23,7 +23,7 @@ pub async fn register(State(app): State<App>, Body(request): Body<RegisterReques
 
 /// Show one system by name or number
 #[utoipa::path(get, path = "/systems/{name}", tag = "systems", params(("name" = String, Path)), responses((status = 200, body = Envelope<SystemDetail>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn show(State(app): State<App>, Path(name): Path<String>) -> Answer<SystemDetail> {
+pub async fn show(State(app): State<App>, Segment(name): Segment) -> Answer<SystemDetail> {
     Ok(Reply::ok(app.system(&name).await?))
 }
 
@@ -31,7 +31,7 @@ pub async fn show(State(app): State<App>, Path(name): Path<String>) -> Answer<Sy
 #[utoipa::path(put, path = "/systems/{name}", tag = "systems", params(("name" = String, Path)), request_body = UpdateRequest, responses((status = 200, body = Envelope<System>), (status = 404, body = Envelope<ErrorData>), (status = 422, body = Envelope<ErrorData>)))]
 pub async fn update(
     State(app): State<App>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     Body(request): Body<UpdateRequest>,
 ) -> Answer<System> {
     Ok(Reply::ok(app.update_system(&name, &request).await?))
@@ -39,6 +39,6 @@ pub async fn update(
 
 /// Remove a system from all five layers
 #[utoipa::path(delete, path = "/systems/{name}", tag = "systems", params(("name" = String, Path)), responses((status = 200, body = Envelope<UnregisterReport>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
-pub async fn unregister(State(app): State<App>, Path(name): Path<String>) -> Answer<UnregisterReport> {
+pub async fn unregister(State(app): State<App>, Segment(name): Segment) -> Answer<UnregisterReport> {
     Ok(Reply::ok(app.unregister(&name).await?))
 }

@@ -2,10 +2,10 @@
 
 use api::task::{LogLine, Task, TaskDetail, TaskQuery};
 use api::{Envelope, ErrorData, Page};
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::app::App;
-use crate::extract::{Params, task_id};
+use crate::extract::{Params, Segment, task_id};
 use crate::reply::{Answer, Reply};
 
 /// List tasks, newest first
@@ -16,12 +16,12 @@ pub async fn list(State(app): State<App>, Params(query): Params<TaskQuery>) -> A
 
 /// Show one task with its log
 #[utoipa::path(get, path = "/tasks/{id}", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = Envelope<TaskDetail>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn show(State(app): State<App>, Path(id): Path<String>) -> Answer<TaskDetail> {
+pub async fn show(State(app): State<App>, Segment(id): Segment) -> Answer<TaskDetail> {
     Ok(Reply::ok(app.task(task_id(&id)?).await?))
 }
 
 /// The log of one task
 #[utoipa::path(get, path = "/tasks/{id}/logs", tag = "tasks", params(("id" = String, Path)), responses((status = 200, body = Envelope<Vec<LogLine>>), (status = 404, body = Envelope<ErrorData>)))]
-pub async fn logs(State(app): State<App>, Path(id): Path<String>) -> Answer<Vec<LogLine>> {
+pub async fn logs(State(app): State<App>, Segment(id): Segment) -> Answer<Vec<LogLine>> {
     Ok(Reply::ok(app.task_logs(task_id(&id)?).await?))
 }

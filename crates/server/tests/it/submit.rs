@@ -72,6 +72,12 @@ fn what_is_wrong_is_refused_before_anything_is_stored() {
         "",
         2,
     );
+    for origin in [i64::MIN, -1, 0, 946_684_799, 4_102_444_800 - 120, 4_102_444_800, i64::MAX] {
+        check(with(json!({"origin": origin})), "origin.out_of_range", "origin", 2);
+    }
+    // That it is not simulated is told before the target is asked for more.
+    let ambiguous = json!({"service": "ts-travel-service", "capability": "dns_error"});
+    check(with(json!({"faults": [ambiguous]})), "capability.not_simulated", "faults[0]", 4);
     check(with(json!({"slot": 99})), "slot.out_of_range", "slot", 2);
     check(with(json!({"load": 0.0})), "submit.out_of_range", "load", 2);
     check(with(json!({"noise": 2.5})), "submit.out_of_range", "noise", 2);
@@ -159,10 +165,19 @@ fn a_run_can_be_explained_followed_cancelled_and_retried() {
     assert_eq!(client.cancel(id).unwrap().state, RunState::Cancelled, "asking again changes nothing");
     assert!(client.why(id).unwrap().answer.contains("cancelled"));
 
-    let retried = client.retry(id, &api::run::RetryRequest::default()).unwrap();
-    assert_eq!((retried.state, retried.from), (RunState::Running, TaskKind::RestartPedestal));
     let wrong = client.retry(id, &api::run::RetryRequest { from: Some("BuildDatapak".into()) }).unwrap_err();
     assert_eq!((wrong.problem.code.as_ref(), wrong.exit_code()), ("task.kind_unknown", 2));
+    // The slot was given back when the run ended, so there is nothing to inject into, or to build from, before a new
+    // installation.
+    for step in ["FaultInjection", "BuildDatapack"] {
+        let retried = client.retry(id, &api::run::RetryRequest { from: Some(step.into()) }).unwrap();
+        assert_eq!((retried.state, retried.from), (RunState::Running, TaskKind::RestartPedestal), "{step}");
+        if step == "FaultInjection" {
+            assert_eq!(client.cancel(id).unwrap().state, RunState::Cancelled);
+        }
+    }
+    let again = client.retry(id, &api::run::RetryRequest::default()).unwrap_err();
+    assert_eq!((again.problem.code.as_ref(), again.exit_code()), ("run.not_retryable", 8));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use api::spec::{AlgorithmChoice, Release};
 use api::submit::{FaultRequest, RunRequest, WindowsRequest};
 use model::{DataTime, ErrorKind, Problem, Result, SystemCode, WallTime, Windows};
 use serde_json::{Map, Value};
+use telemetry::TimeBounds;
 
 use crate::app::App;
 use crate::app::algorithm::too_short;
@@ -18,6 +19,8 @@ use crate::app::algorithm::too_short;
 const MOST_RUNS: u32 = 100;
 const LARGEST_LOAD: f64 = 2000.0;
 const LARGEST_NOISE: f64 = 2.0;
+/// Longer in data time than any run: warm-up, two windows of an hour, recovery.
+const LONGEST_RUN_S: i64 = 86_400;
 
 /// A submission that passed.
 pub struct Checked {
@@ -41,8 +44,7 @@ impl App {
         let stored = self.system_that_runs(&request.system).await?;
         let data = self.catalog().get(&stored.code)?;
         let faults = self.resolve(request, &data)?;
-        let origin =
-            request.origin.map_or_else(|| DataTime::from_seconds(WallTime::now().seconds()), DataTime::from_seconds);
+        let origin = origin(request.origin.unwrap_or_else(|| WallTime::now().seconds()))?;
         let windows = windows(origin, request.windows)?;
         let load = within("load", request.load.unwrap_or(super::DEFAULT_LOAD), 0.0, LARGEST_LOAD)?;
         let noise = within("noise", request.noise.unwrap_or(1.0), -f64::MIN_POSITIVE, LARGEST_NOISE)?;
@@ -77,10 +79,10 @@ impl App {
                 problem.place(place)
             };
             let spec = spec_of(fault).map_err(within)?;
-            let resolved = ::fault::resolve(&spec, data).map_err(within)?;
+            // Nobody should complete a request that is refused in the end.
             let carried = self.cluster().can_inject(data.code(), &fault.capability);
             carried.map_err(|error| within(error.problem))?;
-            faults.push(resolved);
+            faults.push(::fault::resolve(&spec, data).map_err(within)?);
         }
         ::fault::check_batch(&faults)?;
         Ok(faults)
@@ -159,6 +161,20 @@ fn spec_of(fault: &FaultRequest) -> Result<Spec> {
     }
     let params = params.into_iter().collect();
     Ok(Spec { capability: fault.capability.clone(), service: fault.service.clone(), target, params })
+}
+
+/// Where data time starts. The whole run must lie in the time that the signal store accepts.
+fn origin(seconds: i64) -> Result<DataTime> {
+    let accepted = TimeBounds::default();
+    let (first, last) = (accepted.earliest.seconds(), accepted.latest.seconds() - LONGEST_RUN_S);
+    if (first..=last).contains(&seconds) {
+        return Ok(DataTime::from_seconds(seconds));
+    }
+    let text = |seconds| format!("{seconds} ({})", model::rfc3339(seconds, 0));
+    Err(Problem::new(ErrorKind::Invalid, "origin.out_of_range", "data time cannot start there")
+        .place("origin")
+        .found(seconds.to_string())
+        .expected(format!("seconds since 1970, from {} to {}", text(first), text(last))))
 }
 
 fn windows(origin: DataTime, asked: WindowsRequest) -> Result<Windows> {
