@@ -12,6 +12,7 @@ use client::Connection;
 use model::{ErrorKind, Problem, Result};
 use store::{Incarnation, IncarnationId};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -34,14 +35,19 @@ struct Running {
 pub fn run(config: &Config) -> Result<()> {
     log();
     runtime()?.block_on(async {
-        let mut running = start(config).await?;
+        // From here on a signal is a request, also one that comes in the moment after the announcement.
+        let mut signals = Signals::listen()?;
+        let mut running = tokio::select! {
+            started = start(config) => started?,
+            () = signals.received() => return Ok(()),
+        };
         println!("listening on {}", running.file.address);
         println!("token file   {}", running.file.token_file.display());
         if let Some(otlp) = &running.file.otlp_grpc {
             println!("OTLP (gRPC)  {otlp}");
         }
         let ended = tokio::select! {
-            stopped = signalled() => stopped,
+            () = signals.received() => Ok(()),
             ended = running.first_end() => ended,
         };
         running.stop().await?;
@@ -188,12 +194,13 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Writes `server.json` into the data folder and into this user's state folder, readable by this user only.
+/// Writes `server.json` into this user's state folder and into the data folder, readable by this user only. The data
+/// folder's comes last: whoever sees it can rely on the other.
 fn announce(folder: &DataFolder, file: &ServerFile) -> Result<Vec<PathBuf>> {
     let text = serde_json::to_vec_pretty(file).map_err(|error| Problem::internal("server_file", error.to_string()))?;
     let state = config::state_home().join("aegis");
     let mut written = Vec::new();
-    for place in [folder.path().to_owned(), state] {
+    for place in [state, folder.path().to_owned()] {
         std::fs::create_dir_all(&place).map_err(|error| unwritable(&place, error))?;
         let path = place.join("server.json");
         write_private(&path, &text)?;
@@ -224,15 +231,24 @@ fn unwritable(path: &Path, error: std::io::Error) -> Problem {
         .cause(error)
 }
 
-async fn signalled() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| signal(kind).map_err(|error| Problem::internal("daemon.signal", error.to_string()));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// SIGINT and SIGTERM: both ask for a clean end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).map_err(|error| Problem::internal("daemon.signal", error.to_string()));
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
-    Ok(())
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }
 
 impl Running {

@@ -239,7 +239,14 @@ impl Daemon {
     /// The administrator's token.
     pub fn token(&self) -> String {
         let file = self.server["token_file"].as_str().expect("a daemon that is ready has a token file");
-        std::fs::read_to_string(file).expect("the token file can be read").trim().to_owned()
+        let name = Path::new(file).file_name().expect("a file has a name");
+        std::fs::read_to_string(self.data.join(name)).expect("the token file can be read").trim().to_owned()
+    }
+
+    /// Looks at the data folder as the daemon sees it, which may have mounts of its own.
+    pub fn through_its_eyes(mut self) -> Self {
+        self.data = PathBuf::from(format!("/proc/{}/root{}", self.pid(), self.data.display()));
+        self
     }
 
     /// How it ended, if it did.

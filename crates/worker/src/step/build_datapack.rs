@@ -18,7 +18,20 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("build_datapack.before-record");
     let injection = context.parts.store.injection_of(context.run.id).await?;
     let hold = context.hold().await?;
-    let input = input(context, &injection, &hold).await?;
+    // Recorded once it is published: whoever comes after a crash finds the namespace empty and cannot build again.
+    let published = match context.progress::<store::Pack>()? {
+        Some(pack) => pack,
+        None => build(context, &injection, &hold).await?,
+    };
+    killpoint::reach("build_datapack.before-release");
+    // The telemetry is in the pack: the namespace is emptied, and the slot goes back with the end of this step.
+    context.parts.cluster.remove_namespace(&hold.fence, &hold.slot).await?;
+    killpoint::reach("build_datapack.after-release");
+    Ok(Outcome::done(done(context, &injection, published, &hold)))
+}
+
+async fn build(context: &Context<'_>, injection: &Injection, hold: &Hold) -> Result<store::Pack> {
+    let input = input(context, injection, hold).await?;
     let source = TelemetrySource::new(&context.parts.signals, &hold.slot, context.run.id, input.windows);
     let packs = context.parts.packs.clone();
     context.still_wanted().await?;
@@ -29,11 +42,8 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         .map_err(|error| Problem::internal("datapack.build_panicked", error.to_string()))?;
     killpoint::reach("build_datapack.after-effect");
     let published = built.map_err(refused)?;
-    killpoint::reach("build_datapack.before-release");
-    // The telemetry is in the pack: the namespace is emptied, and the slot goes back with the end of this step.
-    context.parts.cluster.remove_namespace(&hold.fence, &hold.slot).await?;
-    killpoint::reach("build_datapack.after-release");
-    Ok(Outcome::done(done(context, &injection, published, &hold)))
+    context.record(&published, Effects::default()).await?;
+    Ok(published)
 }
 
 /// Keeps the verdict of a refusal visible in the error's code: `datapack.empty_signal` and the like.

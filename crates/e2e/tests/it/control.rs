@@ -1,0 +1,39 @@
+//! Ending a run on its way, and repeating one that ended badly.
+
+use std::time::Duration;
+
+use testkit::process::until;
+
+use crate::round::{self, FAULT, follow, submit, text};
+use crate::{pack, world};
+
+#[test]
+fn a_run_is_cancelled_with_its_fault_and_repeated_to_the_same_bytes() {
+    let (site, _daemon) = round::ts(&[]);
+    let expect = pack::parquet(&pack::folder(&site, &round::run(&site, FAULT, &["--seed", "7"], 0)));
+    world::until_clean(&site);
+    let before = world::journal(&site).len();
+
+    // Long windows, so that the fault is on for a while.
+    let run = submit(&site, FAULT, &["--seed", "7", "--abnormal", "600s", "--load", "50"]);
+    until("the fault is on", Duration::from_secs(60), || {
+        world::journal(&site)[before..].iter().any(|entry| entry.effect == "fault_started").then_some(())
+    });
+    site.ctl(&["run", "cancel", &run, "--yes"]).ok();
+    let cancelled = follow(&site, &run, 5);
+    assert_eq!(text(&cancelled["state"]), "Cancelled", "{cancelled:#}");
+    assert!(cancelled["verdict"].is_null(), "{cancelled:#}");
+    world::until_clean(&site);
+    world::assert_each_effect_once(&world::journal(&site)[before..], 1);
+    assert_eq!(site.ctl(&["run", "retry", &run, "--from", "RunAlgorithm"]).error()["code"], "run.step_unknown");
+
+    let run = submit(&site, FAULT, &["--seed", "7"]);
+    site.ctl(&["run", "cancel", &run, "--yes"]).ok();
+    assert_eq!(text(&follow(&site, &run, 5)["state"]), "Cancelled");
+    site.ctl(&["run", "retry", &run]).ok();
+    let repeated = follow(&site, &run, 0);
+    assert_eq!(pack::parquet(&pack::folder(&site, &repeated)), expect);
+    let refused = site.ctl(&["run", "retry", &run]);
+    assert_eq!((refused.code, &refused.error()["code"]), (8, &"run.not_retryable".into()));
+    world::until_clean(&site);
+}

@@ -1,0 +1,19 @@
+//! Whole-product tests: `aegis` and `aegisctl` as programs, and nothing of ours in between.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod bad_input;
+mod bad_start;
+mod contracts;
+mod control;
+mod crash;
+mod demo;
+mod determinism;
+mod disk;
+mod journey;
+mod pack;
+mod real_seed;
+mod round;
+mod routes;
+mod truth;
+mod world;

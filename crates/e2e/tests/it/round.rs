@@ -1,0 +1,105 @@
+//! One cheap benchmark run, as the other files need it: how it is asked for, submitted and followed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use testkit::process::{Daemon, Site};
+
+/// Where data time starts in every run of these tests: 2026-01-05 09:00 UTC.
+pub const ORIGIN: &str = "1767603600";
+
+/// A minute each way, which the algorithms need, and a low load: about two seconds of work.
+const CHEAP: &[(&str, &str)] = &[("--normal", "60s"), ("--abnormal", "60s"), ("--load", "10"), ("--origin", ORIGIN)];
+
+/// A fault that every user of the system feels at once.
+pub const FAULT: &[&str] = &[
+    "--service",
+    "ts-travel-service",
+    "--capability",
+    "network_delay",
+    "--target",
+    "target_service=ts-basic-service",
+    "--param",
+    "latency_ms=2000",
+    "--algorithm",
+    "baro",
+];
+
+pub const CONTROL: &[&str] = &["--no-fault"];
+
+/// The folder of the project's own seeds.
+pub fn seeds() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../seeds").canonicalize().unwrap()
+}
+
+/// An installation with `ts` registered from our own seed and enabled.
+pub fn ts(daemon_arguments: &[&str]) -> (Site, Daemon) {
+    let site = Site::new();
+    let daemon = site.serve(daemon_arguments);
+    register(&site);
+    (site, daemon)
+}
+
+pub fn register(site: &Site) {
+    let seeds = seeds();
+    site.ctl(&["system", "register", "--from-seed", seeds.to_str().unwrap(), "--env", "demo", "--name", "ts"]).ok();
+    site.ctl(&["system", "enable", "ts"]).ok();
+}
+
+/// The arguments of a submission on `ts`. What `more` says stands in the place of what is cheap.
+pub fn submission<'a>(what: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = [&["inject", "submit", "--system", "ts"][..], what, more].concat();
+    for &(flag, value) in CHEAP {
+        if !more.contains(&flag) {
+            arguments.extend([flag, value]);
+        }
+    }
+    arguments
+}
+
+/// Submits one run; its id.
+pub fn submit(site: &Site, what: &[&str], more: &[&str]) -> String {
+    let reply = site.ctl(&submission(what, more)).ok().json();
+    text(&reply["items"][0]["trace_id"])
+}
+
+/// Follows a run to its end and returns it with its specification. Asserts that `run watch` ends with `code`.
+#[track_caller]
+pub fn follow(site: &Site, run: &str, code: i32) -> Value {
+    let watch = site.ctl(&["run", "watch", run, "--timeout", "150s"]);
+    let detail = get(site, run);
+    assert_eq!(watch.code, code, "{}{}\n{detail:#}", watch.out, watch.err);
+    detail
+}
+
+pub fn get(site: &Site, run: &str) -> Value {
+    site.ctl(&["run", "get", run]).ok().json()
+}
+
+/// Submits one run and follows it.
+#[track_caller]
+pub fn run(site: &Site, what: &[&str], more: &[&str], code: i32) -> Value {
+    follow(site, &submit(site, what, more), code)
+}
+
+#[track_caller]
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value}")).to_owned()
+}
+
+/// What an algorithm answered on a pack, or null.
+pub fn ranking(site: &Site, pack: &Value, algorithm: &str) -> Value {
+    let executions = site.ctl(&["execution", "list", "--all"]).ok().json();
+    let ours = |execution: &&Value| execution["datapack_name"] == *pack && execution["algorithm_name"] == algorithm;
+    let Some(execution) = executions.as_array().unwrap().iter().find(ours) else { return Value::Null };
+    site.ctl(&["execution", "get", &execution["id"].to_string()]).ok().json()["granularity_results"].clone()
+}
+
+/// How many of each thing are stored: equal before and after what was refused.
+pub fn counts(site: &Site) -> Vec<(&'static str, i64)> {
+    let count = |noun: &'static str| {
+        let page = site.ctl(&[noun, "list"]).ok().json();
+        (noun, page["pagination"]["total"].as_i64().unwrap_or_else(|| panic!("no total: {page}")))
+    };
+    ["system", "run", "task", "datapack", "execution"].map(count).to_vec()
+}
