@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use model::{ErrorKind, Problem, Result};
 use sea_orm::sqlx::Executor;
+use sea_orm::sqlx::mysql::MySqlConnectOptions;
 use sea_orm::sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use sea_orm::{
     ConnectOptions, Database, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, SqliteTransactionMode,
@@ -24,6 +25,8 @@ use crate::failure::{Failure, Work, is_contention};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a transaction that lost against another one is repeated.
 const CONTENTION_RETRIES: u32 = 30;
+/// How long a server may take to answer, also when it is only just starting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const READERS: u32 = 4;
 const MYSQL_CONNECTIONS: u32 = 16;
 
@@ -34,6 +37,7 @@ pub struct Store {
 }
 
 struct Inner {
+    /// Never shown: it may hold a password.
     url: String,
     backend: DbBackend,
     read: DatabaseConnection,
@@ -57,7 +61,8 @@ impl Store {
     /// (also `mariadb://`).
     ///
     /// # Errors
-    /// `store.address_unknown` for another scheme; `store.unreachable`, `store.refused`, `store.unreadable`.
+    /// `store.address_unknown` for another scheme, `store.address_malformed`; `store.unreachable`, `store.refused`,
+    /// `store.unreadable`.
     pub async fn connect(url: &str) -> Result<Self> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             return Self::connect_sqlite(url, path).await;
@@ -73,8 +78,15 @@ impl Store {
             .found(format!("`{scheme}:...`"))
             .expected("`sqlite:PATH` or `mysql://USER:PASSWORD@HOST:PORT/DATABASE`"));
         };
-        let pool = open(mysql_options(&format!("mysql://{rest}"), MYSQL_CONNECTIONS)).await?;
-        Ok(Self::new(url, DbBackend::MySql, pool.clone(), pool))
+        let url = format!("mysql://{rest}");
+        if url.parse::<MySqlConnectOptions>().is_err() {
+            // The library's own message would repeat the address, and with it the password.
+            let problem =
+                Problem::new(ErrorKind::Invalid, "store.address_malformed", "the database's address cannot be read");
+            return Err(problem.expected("`mysql://USER:PASSWORD@HOST:PORT/DATABASE`, percent-encoded where needed"));
+        }
+        let pool = open(mysql_options(&url, MYSQL_CONNECTIONS)).await?;
+        Ok(Self::new(&url, DbBackend::MySql, pool.clone(), pool))
     }
 
     async fn connect_sqlite(url: &str, path: &str) -> Result<Self> {
@@ -130,8 +142,7 @@ impl Store {
 
     /// A pool of one connection, for what belongs to a connection rather than to a transaction.
     pub(crate) async fn lone_connection(&self) -> Result<DatabaseConnection> {
-        let rest = self.inner.url.split_once("://").map_or("", |(_, rest)| rest);
-        open(mysql_options(&format!("mysql://{rest}"), 1)).await
+        open(mysql_options(&self.inner.url, 1)).await
     }
 
     /// Runs `body` in one transaction: all of it is stored, or nothing.
@@ -256,8 +267,8 @@ fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
     options
         .max_connections(connections)
         .min_connections(1)
-        .connect_timeout(Duration::from_secs(10))
-        .acquire_timeout(Duration::from_secs(30))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .acquire_timeout(CONNECT_TIMEOUT)
         .test_before_acquire(false)
         .test_before_acquire_if_idle_for(Duration::from_secs(30))
         .sqlx_logging(false)

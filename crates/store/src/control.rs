@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::connect::Store;
 use crate::convert::{fit, uuid, word};
+use crate::counter;
 use crate::entity::{self, task::Column};
 use crate::event::NewEvent;
 use crate::failure::{Failure, Work};
@@ -150,7 +151,9 @@ impl Store {
                 run.row.retry_count += 1;
                 run.row.cancel_requested = false;
                 run.row.pause_requested = false;
-                run.row.verdict = if kind == TaskKind::RunAlgorithm { run.row.verdict } else { None };
+                if pack != PackState::DetectorSuccess {
+                    run.row.verdict = None;
+                }
                 run.explain(None, None);
                 run.change_state(RunState::Running)?;
                 let task = repeat(&mut run, &row).await?;
@@ -183,6 +186,7 @@ impl Store {
     pub async fn set_kill_switch(&self, engaged: bool, reason: &str, changed_by: &str) -> Result<KillSwitch> {
         self.write(|tx, _| {
             Box::pin(async move {
+                counter::next(tx, counter::SWITCHES).await?;
                 let now = WallTime::now().0;
                 let row = entity::switch::Model {
                     name: KILL_SWITCH.to_owned(),

@@ -131,6 +131,12 @@ fn problem(error: DbErr) -> Problem {
             "the database refuses the connection",
             "check user, password, database name and rights in the database's address",
         ),
+        Some(Number::MySql(1406)) => Problem::new(
+            ErrorKind::Invalid,
+            "store.text_too_long",
+            "a text is longer than what can be stored of its kind",
+        )
+        .fix("shorten it"),
         _ if is_missing_table(&error) => Problem::new(
             ErrorKind::Unavailable,
             "store.not_migrated",

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::connect::Store;
-use crate::convert::{data, json, optional_json, seed_from_sql, to_json, uuid, word};
+use crate::convert::{data, fit, json, optional_json, seed_from_sql, to_json, uuid, word};
 use crate::entity::{self, injection::Column};
 use crate::failure::{Failure, Work, corrupt, lost};
 use crate::missing::not_found;
@@ -187,8 +187,8 @@ pub(crate) async fn insert(run: &Locked<'_>, new: &NewInjection) -> Work<(Inject
         system_code: run.row.system_code.clone(),
         namespace: None,
         fault_type: new.fault_type,
-        fault_name: new.fault_name.clone(),
-        services: new.services.clone(),
+        fault_name: fit(&new.fault_name, 512),
+        services: fit(&new.services, 512),
         state: PackState::Initial.code(),
         faults: to_json(&new.faults),
         truth: to_json(&new.truth),
@@ -257,8 +257,8 @@ pub(crate) async fn change(run: &mut Locked<'_>, change: &InjectionChange) -> Wo
     write(run, row, before).await
 }
 
-/// Takes the datapack back to what it was before a step, by legal changes only. `to` is `Initial`, `InjectSuccess` or
-/// `BuildSuccess`. A failure of that very step stays: it may become the step's success.
+/// Takes the datapack back to what it was before a step, by legal changes only: to `Initial`, `InjectSuccess`,
+/// `BuildSuccess` or, for what comes after the detector, `DetectorSuccess`. A failure of that very step stays: it may become the step's success.
 pub(crate) async fn rewind(run: &mut Locked<'_>, to: PackState) -> Work<()> {
     let mut row = row_of(run).await?;
     let before = row.revision;
@@ -275,6 +275,8 @@ pub(crate) async fn rewind(run: &mut Locked<'_>, to: PackState) -> Work<()> {
             .fix("retry from an earlier step")
             .into());
         }
+        // The detector's word stands: what is repeated comes after it.
+        Ordering::Equal if state == PackState::DetectorSuccess => return Ok(()),
         Ordering::Equal => {}
         Ordering::Greater => {
             state = state.change(PackState::Initial)?;

@@ -8,6 +8,7 @@ mod claim;
 mod connect;
 mod control;
 mod convert;
+mod counter;
 mod entity;
 mod event;
 mod execution;

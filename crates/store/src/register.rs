@@ -13,6 +13,7 @@ use settings::Expect;
 
 use crate::connect::Store;
 use crate::convert::to_json;
+use crate::counter;
 use crate::entity::{self, system::Column};
 use crate::failure::{Failure, Work};
 use crate::registry::{ContainerKind, SeedOrigin, System};
@@ -153,6 +154,7 @@ impl Store {
     pub async fn register_containers(&self, containers: &[NewContainer]) -> Result<Vec<LayerWrite>> {
         self.write(|tx, _| {
             Box::pin(async move {
+                counter::next(tx, counter::REGISTRY).await?;
                 let mut writes = Vec::new();
                 for container in containers {
                     version::put_container(tx, container, &mut writes).await?;
@@ -201,6 +203,8 @@ impl Store {
 }
 
 async fn register(tx: &DatabaseTransaction, new: &Registration, force: bool, by: &str) -> Work<Registered> {
+    // Systems share charts, overlays and benchmarks, so registrations come one after the other.
+    counter::next(tx, counter::REGISTRY).await?;
     let code = new.system.code.as_str();
     let before = entity::system::Entity::find().filter(Column::Code.eq(code)).lock_exclusive().one(tx).await?;
     if before.is_some() && !force {
@@ -318,6 +322,7 @@ async fn put_contract(
 }
 
 async fn unregister(tx: &DatabaseTransaction, code: &str, by: &str) -> Work<Unregistered> {
+    counter::next(tx, counter::REGISTRY).await?;
     let row = entity::system::Entity::find().filter(Column::Code.eq(code)).lock_exclusive().one(tx).await?;
     let row = row.ok_or_else(|| crate::failure::lost("system"))?;
     let runs = entity::run::Entity::find().filter(entity::run::Column::SystemCode.eq(code));

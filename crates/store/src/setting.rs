@@ -13,8 +13,9 @@ use settings::{Backend, Change, Declaration, Expect, Live, Owner, Scope, ValueTy
 
 use crate::connect::Store;
 use crate::convert::{fit, json, to_json, word};
-use crate::entity::{self, setting_change, setting_declaration, setting_value};
-use crate::failure::{Failure, Work, is_duplicate};
+use crate::counter;
+use crate::entity::{setting_change, setting_declaration, setting_value};
+use crate::failure::{Failure, Work};
 use crate::query::starting;
 
 /// A declared key with its live value.
@@ -41,8 +42,6 @@ pub enum Written {
     /// An operator's value is live and stays.
     Kept,
 }
-
-const REVISIONS: &str = "settings";
 
 impl Store {
     /// Declares keys, and publishes the seed's value where none is live or where the live one is the seed's own.
@@ -280,7 +279,7 @@ pub(crate) async fn put(
     use setting_value::Column;
     let scope = declaration(tx, key).await?.scope;
     // The counter's row is the lock of all changes: revisions become visible in their order.
-    let revision = next_revision(tx).await?;
+    let revision = counter::next(tx, counter::SETTINGS).await?;
     let before = setting_value::Entity::find_by_id(key).one(tx).await?;
     compare(key, before.as_ref(), expect)?;
     let now = WallTime::now().0;
@@ -315,7 +314,7 @@ pub(crate) async fn put(
 
 /// Deletes a live value, if there is one.
 pub(crate) async fn remove(tx: &DatabaseTransaction, key: &str, expect: Expect, by: &str) -> Work<bool> {
-    let revision = next_revision(tx).await?;
+    let revision = counter::next(tx, counter::SETTINGS).await?;
     let before = setting_value::Entity::find_by_id(key).one(tx).await?;
     compare(key, before.as_ref(), expect)?;
     let Some(before) = before else { return Ok(false) };
@@ -363,24 +362,4 @@ async fn keep_change(
     };
     setting_change::Entity::insert(change.into_active_model()).exec_without_returning(tx).await?;
     Ok(())
-}
-
-async fn next_revision(tx: &DatabaseTransaction) -> Work<i64> {
-    use entity::counter::Column;
-    use sea_orm::ExprTrait;
-    let count = || {
-        entity::counter::Entity::update_many()
-            .col_expr(Column::Reached, Expr::col(Column::Reached).add(1))
-            .filter(Column::Name.eq(REVISIONS))
-            .exec(tx)
-    };
-    if count().await?.rows_affected == 0 {
-        let none = entity::counter::Model { name: REVISIONS.to_owned(), reached: 0 };
-        match entity::counter::Entity::insert(none.into_active_model()).exec_without_returning(tx).await {
-            Err(error) if !is_duplicate(&error) => return Err(error.into()),
-            _ => count().await?,
-        };
-    }
-    let row = entity::counter::Entity::find_by_id(REVISIONS).one(tx).await?;
-    Ok(row.ok_or_else(|| crate::failure::lost("counter of settings"))?.reached)
 }

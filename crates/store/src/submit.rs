@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::connect::Store;
-use crate::convert::{json as parse, seed_to_sql, to_json};
+use crate::convert::{fit, json as parse, seed_to_sql, to_json};
 use crate::entity;
 use crate::event::NewEvent;
 use crate::failure::{Work, is_duplicate};
@@ -120,8 +120,8 @@ async fn insert_run(tx: &DatabaseTransaction, submission: &Submission, new: &New
         namespace: None,
         slot: None,
         spec: new.spec.clone(),
-        fault_type: new.injection.fault_name.clone(),
-        services: new.injection.services.clone(),
+        fault_type: fit(&new.injection.fault_name, 512),
+        services: fit(&new.injection.services, 512),
         seed: seed_to_sql(new.seed),
         control_of: new.control_of.map(|id| id.to_string()),
         injection_id: None,

@@ -114,6 +114,9 @@ fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Chi
         "--innodb-log-file-size=16M",
         // A test's server never has to survive the loss of power.
         "--innodb-flush-log-at-trx-commit=0",
+        "--innodb-flush-method=nosync",
+        "--skip-innodb-doublewrite",
+        "--skip-sync-frm",
         "--max-connections=500",
     ]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

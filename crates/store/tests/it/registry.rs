@@ -221,3 +221,20 @@ async fn an_operators_decisions_survive_a_new_registration() {
         assert_eq!(store.system("tss").await.unwrap_err().fix.as_deref(), Some("did you mean `ts`?"));
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn systems_that_share_a_benchmark_may_be_registered_at_once() {
+    for stand in stands("systems_that_share_a_benchmark_may_be_registered_at_once").await {
+        let mut registering = Vec::new();
+        for system in ["ts", "hs", "sn", "ob"] {
+            let store = Store::connect(&stand.database.url).await.unwrap();
+            registering.push(tokio::spawn(async move { register(&store, system).await }));
+        }
+        for registered in registering {
+            registered.await.unwrap();
+        }
+        assert_eq!(stand.store.systems().await.unwrap().len(), 4, "{}", stand.database.kind);
+        let benchmarks = stand.store.containers(Some(ContainerKind::Benchmark)).await.unwrap();
+        assert_eq!(benchmarks.len(), 1);
+    }
+}
