@@ -28,6 +28,13 @@ pub struct Config {
     pub algorithm_memory_mib: u64,
 }
 
+/// More tasks at once than any machine runs well.
+const MOST_WORKERS: u64 = 1024;
+/// A day.
+const MOST_SECONDS: u64 = 86_400;
+/// 16 TiB.
+const MOST_MEMORY_MIB: u64 = 16 * 1024 * 1024;
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -78,17 +85,28 @@ impl Config {
                 .place(place(name, text, error.span()))
                 .found(error.message().to_owned())
         })?;
-        if config.workers == 0 {
-            return Err(Problem::new(
-                ErrorKind::Invalid,
-                "config.wrong_value",
-                "a value of the configuration is wrong",
-            )
-            .place(name.to_owned())
-            .found("workers = 0")
-            .expected("at least 1"));
-        }
+        config.check(name)?;
         Ok(config)
+    }
+
+    /// Refuses numbers with which nothing could ever run, wherever they come from; `name` stands in the error.
+    ///
+    /// # Errors
+    /// `config.wrong_value`.
+    pub fn check(&self, name: &str) -> Result<()> {
+        let workers = u64::try_from(self.workers).unwrap_or(u64::MAX);
+        let numbers = [
+            ("workers", workers, MOST_WORKERS),
+            ("algorithm_seconds", self.algorithm_seconds, MOST_SECONDS),
+            ("algorithm_memory_mib", self.algorithm_memory_mib, MOST_MEMORY_MIB),
+        ];
+        let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| !(1..=*most).contains(value)) else {
+            return Ok(());
+        };
+        Err(Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
+            .place(name.to_owned())
+            .found(format!("{key} = {value}"))
+            .expected(format!("1 to {most}")))
     }
 }
 
@@ -131,8 +149,19 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_named_with_its_line() {
-        for text in ["listen = 8080", "\nworkers = \"two\"", "workers = 0", "data = ["] {
+        for text in ["listen = 8080", "\nworkers = \"two\"", "data = ["] {
             assert!(Config::parse(text, "aegis.toml").is_err(), "{text}");
+        }
+        for text in [
+            "workers = 0",
+            "workers = 9999999999",
+            "algorithm_seconds = 0",
+            "algorithm_seconds = 9223372036854775807",
+            "algorithm_memory_mib = 0",
+            "algorithm_memory_mib = 99999999999999",
+        ] {
+            let problem = Config::parse(text, "aegis.toml").unwrap_err();
+            assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("config.wrong_value", Some(text)));
         }
         assert_eq!(Config::parse("workers = 3", "aegis.toml").unwrap().workers, 3);
     }

@@ -122,6 +122,7 @@ impl ServeArgs {
         }
         config.otlp_grpc = self.otlp_grpc.or(config.otlp_grpc);
         config.store = self.store.or(config.store);
+        config.check("the command line")?;
         Ok(config)
     }
 }

@@ -49,7 +49,7 @@ impl Windows {
                     "a window's length is not allowed",
                 )
                 .place(place)
-                .found(format!("{length:?}"))
+                .found(format!("{} s", length.as_secs_f64()))
                 .expected("a whole number of seconds from 5 to 3600")
                 .fix("set `--normal` and `--abnormal`, for example `--normal 60s --abnormal 60s`"));
             }

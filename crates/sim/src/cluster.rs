@@ -44,15 +44,12 @@ impl SimCluster {
     /// Opens or makes the cluster in `folder`; telemetry goes to `telemetry`.
     ///
     /// # Errors
-    /// `cluster.folder_unusable`, `cluster.format_unknown`.
+    /// `cluster.folder_unusable`, `cluster.format_unknown`, `cluster.journal_damaged`.
     pub fn open(folder: &Path, catalog: Arc<Catalog>, telemetry: Arc<dyn Telemetry>) -> model::Result<Self> {
-        let inner = Inner {
-            folder: Folder::open(folder)?,
-            catalog,
-            telemetry,
-            live: Mutex::default(),
-            plans: Mutex::default(),
-        };
+        let folder = Folder::open(folder)?;
+        // Whoever reads the journal's file from outside finds it whole, although its last writer died.
+        crate::journal::mend(&folder)?;
+        let inner = Inner { folder, catalog, telemetry, live: Mutex::default(), plans: Mutex::default() };
         Ok(Self { inner: Arc::new(inner) })
     }
 

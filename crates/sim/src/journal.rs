@@ -30,6 +30,15 @@ pub fn read(folder: &Folder) -> Result<Vec<JournalEntry>, Problem> {
     text.lines().map(|line| parse(folder, line)).collect()
 }
 
+/// Completes the file after a death in the middle of a write.
+///
+/// # Errors
+/// Those of the folder.
+pub fn mend(folder: &Folder) -> Result<(), Problem> {
+    let _guard = folder.lock()?;
+    repair(folder).map(drop)
+}
+
 /// Writes the state together with the effect that led to it, then the journal's line.
 ///
 /// # Errors
@@ -87,6 +96,8 @@ fn parse(folder: &Folder, line: &str) -> Result<JournalEntry, Problem> {
         Problem::internal("cluster.journal_damaged", "a line of the journal cannot be read")
             .place(folder.journal_path().display().to_string())
             .found(line.to_owned())
+            .expected("the JSON that this program writes")
+            .fix("restore the file from a backup, or take this line out of it")
             .cause(error)
     })
 }

@@ -191,6 +191,7 @@ impl Folder {
                 .place(path.display().to_string())
                 .found(error.to_string())
                 .expected("the JSON that this program writes")
+                .fix("restore the file from a backup, or remove it: the slot then counts as empty")
         })
     }
 
