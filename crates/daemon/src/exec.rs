@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use model::{ErrorKind, Problem, Result};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 use worker::child::{Order, Ranking};
 
 /// # Errors
 /// Whatever keeps it from answering; the caller prints it and ends with a non-zero code.
 pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
+    die_with_parent()?;
     limit_memory(memory_mib)?;
     let text = std::fs::read(order).map_err(|error| unreadable(order, &error.to_string()))?;
     let order: Order =
@@ -33,6 +36,13 @@ pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
         Problem::new(ErrorKind::Unavailable, "exec.answer_unwritable", "the answer cannot be written")
             .place(answer.display().to_string())
             .cause(error)
+    })
+}
+
+/// A daemon that is killed takes its children along: whoever comes after it starts them again, in the same folder.
+fn die_with_parent() -> Result<()> {
+    set_pdeathsig(Signal::SIGKILL).map_err(|error| {
+        Problem::internal("exec.outlives_parent", "the child cannot be bound to its daemon").cause(error)
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use testkit::process::{Daemon, Ran, Site};
+use testkit::process::{Daemon, Ran, Site, until};
 use worker::killpoint::POINTS;
 
 use crate::pack::Digests;
@@ -15,13 +15,16 @@ use crate::world;
 
 /// Installations that are tortured at the same time: a daemon waits for the disk about half of its time.
 const LANES: usize = 3;
-const SEED: &[&str] = &["--seed", "7"];
+const SHORT: &[&str] = &["--seed", "7"];
+/// More time in which to be killed.
+const LONG: &[&str] = &["--seed", "7", "--abnormal", "240s"];
 /// Kills at random moments, all in all.
 const RANDOM_KILLS: usize = 20;
 /// Kills in the life of one run, so that it gets somewhere in between.
 const KILLS_OF_ONE_RUN: usize = 4;
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What an undisturbed run leaves.
+/// What a run leaves.
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
     state: Value,
@@ -30,58 +33,93 @@ struct Outcome {
     ranking: Value,
 }
 
-fn outcome(site: &Site, run: &Value) -> Outcome {
-    let parquet = crate::pack::parquet(&crate::pack::folder(site, run));
-    let ranking = round::ranking(site, &run["injection_name"], "baro");
-    Outcome { state: run["state"].clone(), verdict: run["verdict"].clone(), parquet, ranking }
-}
-
-/// An installation, and what an undisturbed run on it led to and how long it took.
-fn undisturbed() -> (Site, Outcome, Duration) {
-    let (site, daemon) = round::ts(&[]);
-    let start = Instant::now();
-    let run = round::run(&site, FAULT, SEED, 0);
-    let took = start.elapsed();
-    world::until_clean(&site);
-    let outcome = outcome(&site, &run);
-    daemon.stop();
-    assert_eq!(outcome.verdict, "anomaly", "a fault that everybody feels, so that every step is gone through");
-    assert!(outcome.ranking.as_array().is_some_and(|answers| answers.len() > 10), "{}", outcome.ranking);
-    (site, outcome, took)
-}
-
-/// Submits under a key. The daemon may die before it has answered, and then the same call is made again.
-fn submit(site: &Site, key: &str) -> Ran {
-    site.ctl(&round::submission(FAULT, &[SEED, &["--idempotency-key", key]].concat()))
-}
-
-fn resubmit(site: &Site, key: &str) -> Result<String, String> {
-    let reply = submit(site, key);
-    match reply.code {
-        0 | 9 => Ok(round::text(&reply.json()["items"][0]["trace_id"])),
-        _ => Err(format!("the submission is refused after the restart: {}", reply.err)),
+impl Outcome {
+    fn of(site: &Site, run: &Value) -> Self {
+        let parquet = crate::pack::parquet(&crate::pack::folder(site, run));
+        let ranking = round::ranking(site, &run["injection_name"], "baro");
+        Self { state: run["state"].clone(), verdict: run["verdict"].clone(), parquet, ranking }
     }
 }
 
-/// Lets a run that was disturbed come to its end and compares it with the undisturbed one.
-fn check_end(site: &Site, run: &str, journal_before: usize, expect: &Outcome) -> Result<(), String> {
-    let watch = site.ctl(&["run", "watch", run, "--timeout", "150s"]);
-    let detail = round::get(site, run);
-    if watch.code != 0 {
-        return Err(format!("`run watch` ended with {}: {}{}", watch.code, watch.out, watch.err));
+/// An installation, the run that is repeated on it, what that leads to undisturbed, and how long it takes.
+struct Stand {
+    site: Site,
+    more: &'static [&'static str],
+    expect: Outcome,
+    took: Duration,
+}
+
+impl Stand {
+    fn new(more: &'static [&'static str]) -> Self {
+        let (site, daemon) = round::ts(&[]);
+        let start = Instant::now();
+        let run = round::run(&site, FAULT, more, 0);
+        let took = start.elapsed();
+        world::until_clean(&site);
+        let expect = Outcome::of(&site, &run);
+        daemon.stop();
+        assert_eq!(expect.verdict, "anomaly", "a fault that everybody feels, so that every step is gone through");
+        assert!(expect.ranking.as_array().is_some_and(|answers| answers.len() > 10), "{}", expect.ranking);
+        Self { site, more, expect, took }
     }
-    let found = outcome(site, &detail);
-    if found != *expect {
-        return Err(format!("another outcome than undisturbed: {found:#?}\nexpected {expect:#?}"));
+
+    /// Submits under a key. The daemon may die before it has answered, and then the same call is made again.
+    fn submit(&self, key: &str) -> Ran {
+        self.site.ctl(&round::submission(FAULT, &[self.more, &["--idempotency-key", key]].concat()))
     }
-    world::until_clean(site);
-    let doctor = site.ctl(&["doctor"]);
-    if doctor.code != 0 {
-        return Err(format!("doctor finds something: {}", doctor.out));
+
+    /// The run of that key, submitted now or before.
+    fn run_of(&self, key: &str) -> Result<String, String> {
+        let reply = self.submit(key);
+        match reply.code {
+            0 | 9 => Ok(round::text(&reply.json()["items"][0]["trace_id"])),
+            _ => Err(format!("the submission is refused: {}", reply.err)),
+        }
     }
-    let journal = world::journal(site);
-    world::assert_each_effect_once(&journal[journal_before..], 1);
-    Ok(())
+
+    /// Whether a run has ended, as far as anybody can tell: the daemon may not serve yet.
+    fn has_ended(&self, run: &str) -> bool {
+        let got = self.site.ctl(&["run", "get", run]);
+        got.code == 0 && ["Completed", "Failed", "Cancelled"].contains(&got.json()["state"].as_str().unwrap())
+    }
+
+    /// Lets a run that was disturbed come to its end and compares it with the undisturbed one.
+    fn check_end(&self, run: &str, journal_before: usize) -> Result<(), String> {
+        let watch = self.site.ctl(&["run", "watch", run, "--timeout", "150s"]);
+        if watch.code != 0 {
+            return Err(format!("`run watch` ended with {}: {}{}", watch.code, watch.out, watch.err));
+        }
+        let found = Outcome::of(&self.site, &round::get(&self.site, run));
+        if found != self.expect {
+            return Err(format!("another outcome than undisturbed: {found:#?}\nexpected {:#?}", self.expect));
+        }
+        world::until_clean(&self.site);
+        let doctor = self.site.ctl(&["doctor"]);
+        if doctor.code != 0 {
+            return Err(format!("doctor finds something: {}", doctor.out));
+        }
+        world::assert_each_effect_once(&world::journal(&self.site)[journal_before..], 1);
+        Ok(())
+    }
+
+    fn kill_at(&self, point: &str) -> Result<(), String> {
+        let before = world::journal(&self.site).len();
+        let mut command = self.site.serve_command();
+        let daemon = Daemon::start(command.env("AEGIS_KILL_POINT", point), &self.site).ready();
+        let reply = self.submit(point);
+        if ![0, 10].contains(&reply.code) {
+            return Err(format!("the submission ended with {}: {}", reply.code, reply.err));
+        }
+        let death = daemon.death(DEADLINE);
+        if death != -9 {
+            return Err(format!("the daemon ended with {death} and not by its own SIGKILL"));
+        }
+        let daemon = self.site.serve(&[]);
+        let run = self.run_of(point)?;
+        self.check_end(&run, before)?;
+        daemon.stop();
+        Ok(())
+    }
 }
 
 /// Runs `work` and turns its panic into an error, so that one point's failure does not hide the others.
@@ -92,24 +130,6 @@ fn caught(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     })
 }
 
-fn kill_at(site: &Site, point: &str, expect: &Outcome) -> Result<(), String> {
-    let before = world::journal(site).len();
-    let daemon = Daemon::start(site.serve_command().env("AEGIS_KILL_POINT", point), site).ready();
-    let reply = submit(site, point);
-    if ![0, 10].contains(&reply.code) {
-        return Err(format!("the submission ended with {}: {}", reply.code, reply.err));
-    }
-    let death = daemon.death(Duration::from_secs(60));
-    if death != -9 {
-        return Err(format!("the daemon ended with {death} and not by its own SIGKILL"));
-    }
-    let daemon = site.serve(&[]);
-    let run = resubmit(site, point)?;
-    check_end(site, &run, before, expect)?;
-    daemon.stop();
-    Ok(())
-}
-
 #[test]
 fn a_kill_at_any_named_point_loses_nothing_and_repeats_nothing() {
     let queue = Mutex::new(POINTS.iter().rev().copied().collect::<Vec<_>>());
@@ -118,11 +138,11 @@ fn a_kill_at_any_named_point_loses_nothing_and_repeats_nothing() {
     std::thread::scope(|scope| {
         for _ in 0..LANES {
             scope.spawn(|| {
-                let (site, expect, _) = undisturbed();
-                outcomes.lock().unwrap().push(expect.clone());
+                let stand = Stand::new(SHORT);
+                outcomes.lock().unwrap().push(stand.expect.clone());
                 loop {
                     let Some(point) = queue.lock().unwrap().pop() else { break };
-                    if let Err(failure) = caught(|| kill_at(&site, point, &expect)) {
+                    if let Err(failure) = caught(|| stand.kill_at(point)) {
                         failures.lock().unwrap().push(format!("{point}: {failure}"));
                     }
                 }
@@ -135,12 +155,6 @@ fn a_kill_at_any_named_point_loses_nothing_and_repeats_nothing() {
     assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]), "installations differ: {outcomes:#?}");
 }
 
-/// Whether a run has ended, as far as anybody can tell: the daemon may not serve yet.
-fn has_ended(site: &Site, run: &str) -> bool {
-    let got = site.ctl(&["run", "get", run]);
-    got.code == 0 && ["Completed", "Failed", "Cancelled"].contains(&got.json()["state"].as_str().unwrap())
-}
-
 #[test]
 fn kills_at_random_moments_lose_nothing_and_repeat_nothing() {
     let chosen = std::env::var("AEGIS_TEST_SEED").ok().map(|text| text.parse().unwrap());
@@ -150,29 +164,48 @@ fn kills_at_random_moments_lose_nothing_and_repeat_nothing() {
     });
     println!("random moments of seed {seed}; repeat them with AEGIS_TEST_SEED={seed}");
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
-    let (site, expect, took) = undisturbed();
+    let mut stand = Stand::new(LONG);
     let (mut kills, mut runs) = (0, 0);
     while kills < RANDOM_KILLS {
         runs += 1;
-        assert!(runs <= RANDOM_KILLS, "the runs end before they are killed: {kills} kills in {runs} runs");
-        let before = world::journal(&site).len();
-        let mut daemon = site.serve(&[]);
-        let run = resubmit(&site, &format!("random-{runs}")).unwrap();
+        assert!(runs <= 2 * RANDOM_KILLS, "the runs end before they are killed: {kills} kills in {runs} runs");
+        let before = world::journal(&stand.site).len();
+        let mut daemon = stand.site.serve(&[]);
+        let run = stand.run_of(&format!("random-{runs}")).unwrap();
         for _ in 0..KILLS_OF_ONE_RUN.min(RANDOM_KILLS - kills) {
-            let moment = took.mul_f64(random.random_range(0.0..0.8));
+            let moment = stand.took.mul_f64(random.random_range(0.0..0.8));
             std::thread::sleep(moment);
-            if has_ended(&site, &run) {
+            if stand.has_ended(&run) {
+                // This machine has less to do than when the undisturbed run was timed.
+                stand.took = stand.took.mul_f64(0.8);
                 break;
             }
             daemon.kill();
             kills += 1;
             println!("run {runs}: killed after {moment:?}");
-            // Some are killed again while they still start.
-            daemon = Daemon::start(&mut site.serve_command(), &site);
+            // It may be killed again while it still starts.
+            daemon = Daemon::start(&mut stand.site.serve_command(), &stand.site);
         }
         let daemon = daemon.ready();
-        check_end(&site, &run, before, &expect).unwrap_or_else(|failure| panic!("seed {seed}, run {runs}: {failure}"));
+        stand.check_end(&run, before).unwrap_or_else(|failure| panic!("seed {seed}, run {runs}: {failure}"));
         daemon.stop();
     }
     println!("{kills} kills in {runs} runs");
+}
+
+#[test]
+fn a_child_does_not_outlive_its_daemon() {
+    let stand = Stand::new(SHORT);
+    let before = world::journal(&stand.site).len();
+    let daemon = stand.site.serve(&[]);
+    let run = stand.run_of("stopped-child").unwrap();
+    let child = until("a child runs", DEADLINE, || round::executing(daemon.pid()).first().copied());
+    // Stopped, so that it cannot end by itself; only SIGKILL ends a stopped process.
+    round::signal(child, "-STOP");
+    daemon.kill();
+    let lives = || std::path::Path::new(&format!("/proc/{child}")).exists();
+    until("the child is gone", DEADLINE, || (!lives()).then_some(()));
+    let daemon = stand.site.serve(&[]);
+    stand.check_end(&run, before).unwrap();
+    daemon.stop();
 }

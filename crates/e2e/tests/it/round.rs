@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use testkit::process::{Daemon, Site};
+use testkit::process::{Daemon, Site, finish};
 
 /// Where data time starts in every run of these tests: 2026-01-05 09:00 UTC.
 pub const ORIGIN: &str = "1767603600";
@@ -102,4 +102,23 @@ pub fn counts(site: &Site) -> Vec<(&'static str, i64)> {
         (noun, page["pagination"]["total"].as_i64().unwrap_or_else(|| panic!("no total: {page}")))
     };
     ["system", "run", "task", "datapack", "execution"].map(count).to_vec()
+}
+
+/// Process numbers of the children that a daemon runs detectors and algorithms in.
+pub fn executing(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    let is_ours = |pid: &u32| {
+        let read =
+            |file: &str| std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/{file}"))).unwrap_or_default();
+        let is_child = read("status").lines().any(|line| line == format!("PPid:\t{parent}"));
+        is_child && read("cmdline").split('\0').nth(1) == Some("exec")
+    };
+    processes.filter(is_ours).collect()
+}
+
+/// Sends a signal to one process, which may have ended meanwhile.
+pub fn signal(pid: u32, signal: &str) {
+    finish(std::process::Command::new("kill").args([signal, &pid.to_string()]));
 }

@@ -1,28 +1,13 @@
 //! Nothing that failed is reported as a success: dead detectors, faults that nobody felt.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::process::{Site, finish};
+use testkit::process::Site;
 
 use crate::round::{self, FAULT, follow, submit, text};
 use crate::world;
-
-/// Process numbers of the children that a daemon runs detectors and algorithms in.
-fn executing(parent: u32) -> Vec<u32> {
-    let processes = std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
-    let is_ours = |pid: &u32| {
-        let read =
-            |file: &str| std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/{file}"))).unwrap_or_default();
-        let is_child = read("status").lines().any(|line| line == format!("PPid:\t{parent}"));
-        is_child && read("cmdline").split('\0').nth(1) == Some("exec")
-    };
-    processes.filter(is_ours).collect()
-}
 
 #[test]
 fn a_killed_detector_is_detector_failed_and_never_no_anomaly() {
@@ -32,9 +17,9 @@ fn a_killed_detector_is_detector_failed_and_never_no_anomaly() {
     let detail = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
-                for pid in executing(daemon.pid()) {
+                for pid in round::executing(daemon.pid()) {
                     killed.fetch_add(1, Ordering::Relaxed);
-                    finish(std::process::Command::new("kill").args(["-9", &pid.to_string()]));
+                    round::signal(pid, "-9");
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
