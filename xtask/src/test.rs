@@ -17,7 +17,9 @@ pub fn run(args: &Args) -> Result<()> {
     // A missing database is not fatal here: the tests that need it list themselves as not run, which fails in CI.
     tools::ensure_debian("mariadbd", "mariadb-server")?;
     let nextest = tools::ensure_nextest()?;
-    let binaries = tools::build_binaries()?;
+    // One build for programs, unit tests and integration tests: the same features, so no dependency is built twice.
+    tools::run(tools::cargo().args(["build", "--workspace", "--all-targets"]))?;
+    let binaries = tools::target_dir()?.join("debug");
     let not_run = tools::target_dir()?.join("not-run");
     if not_run.exists() {
         fs::remove_dir_all(&not_run).context("cannot clear the list of tests that were not run")?;
