@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use model::RunId;
 
 use crate::commands::{algorithm, auth, board, datapack, doctor, execution, fault, inject, run, system, task};
 use crate::duration::parse_positive;
@@ -132,4 +133,10 @@ pub struct Consent {
     /// Do it without asking
     #[arg(short, long)]
     pub yes: bool,
+}
+
+/// A run's id from the command line.
+pub fn run_id(text: &str) -> Result<RunId, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no id of a run; `aegisctl run list` shows them, whole as they are needed"))
 }

@@ -1,6 +1,7 @@
 //! `aegis serve`: everything in one process. Takes the data folder, opens the parts, starts API, worker and receiver,
 //! tells other programs where it is, and stops cleanly.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,9 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("AEGIS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,worker=info,server=info,daemon=info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colours are for eyes: a file or a pipe gets none.
+    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(color).with_writer(std::io::stderr).init();
 }
 
 async fn start(config: &Config) -> Result<Running> {

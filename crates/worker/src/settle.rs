@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::spec::RunSpec;
 use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime};
-use store::{ClaimedTask, Effects, Finish, InjectionChange, NewEvent, TaskError, Wait};
+use store::{ClaimedTask, Effects, Finish, InjectionChange, LogLevel, NewEvent, TaskError, Wait};
 
 use crate::Parts;
 use crate::step::{self, Context, Outcome};
@@ -31,12 +31,40 @@ pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
     };
     let context = Context { parts, claim: &claim, task: &task, run: &run, spec: &spec };
     let ended = perform(&context).await;
+    keep_log(&context, &ended).await;
     match settle(&context, ended).await {
         Ok(()) => {}
         Err(problem) if problem.code == "fence.stale" => {
             tracing::warn!(task = %task.id, "another worker has taken this task over");
         }
         Err(problem) => tracing::error!(task = %task.id, "cannot store how a task ended: {}", problem.chain()),
+    }
+}
+
+/// Writes into the task's own log how this attempt ended. A log that cannot be written stops nothing.
+async fn keep_log(context: &Context<'_>, ended: &Result<Outcome>) {
+    let told: Vec<(LogLevel, String)> = match ended {
+        Ok(Outcome::Done(effects)) => {
+            let level = |name: &str| if name.ends_with(".failed") { LogLevel::Warn } else { LogLevel::Info };
+            let told = effects.events.iter();
+            told.map(|event| (level(&event.name), format!("{}: {}", event.name, event.message))).collect()
+        }
+        // The same wait comes back with every look; it is told once.
+        Ok(Outcome::Wait(wait, _)) if context.task.wait.as_ref().is_some_and(|last| last.code == wait.code) => {
+            vec![]
+        }
+        Ok(Outcome::Wait(wait, until)) => {
+            vec![(LogLevel::Info, format!("waits until {until}: {} ({})", wait.message, wait.code))]
+        }
+        Err(problem) => vec![(LogLevel::Error, problem.chain())],
+    };
+    if told.is_empty() {
+        return;
+    }
+    let attempt = context.task.attempt;
+    let lines: Vec<_> = told.into_iter().map(|(level, line)| (level, format!("attempt {attempt}: {line}"))).collect();
+    if let Err(problem) = context.parts.store.log(context.run.id, context.task.id, &lines).await {
+        tracing::warn!(task = %context.task.id, "cannot write a task's log: {}", problem.chain());
     }
 }
 

@@ -12,7 +12,7 @@ use model::{RunId, RunState, rfc3339};
 use serde_json::json;
 
 use super::Done;
-use crate::args::{Consent, Paging};
+use crate::args::{Consent, Paging, run_id};
 use crate::duration::parse_positive;
 use crate::error::Exit;
 use crate::output::{Column, Format, or_dash};
@@ -36,9 +36,13 @@ pub enum Command {
         paging: Paging,
     },
     /// Show one run with its tasks
-    Get { id: RunId },
+    Get {
+        #[arg(value_parser = run_id)]
+        id: RunId,
+    },
     /// Follow a run to its end; the exit code says how it ended
     Watch {
+        #[arg(value_parser = run_id)]
         id: RunId,
         /// Start after the event of this number
         #[arg(long, value_name = "N", default_value_t = 0)]
@@ -48,15 +52,20 @@ pub enum Command {
         timeout: Option<u64>,
     },
     /// Say in words what a run waits for, or why it ended
-    Why { id: RunId },
+    Why {
+        #[arg(value_parser = run_id)]
+        id: RunId,
+    },
     /// End a run, recover its faults and give its slot back
     Cancel {
+        #[arg(value_parser = run_id)]
         id: RunId,
         #[command(flatten)]
         consent: Consent,
     },
     /// Repeat a run that failed or was cancelled, from the step that failed or from an earlier one
     Retry {
+        #[arg(value_parser = run_id)]
         id: RunId,
         /// Step to start from: RestartPedestal, FaultInjection, BuildDatapack, RunAlgorithm or CollectResult
         #[arg(long, value_name = "STEP")]
@@ -116,12 +125,12 @@ pub fn run(command: Command, session: &Session) -> Done {
             session.confirm(&consent, &format!("cancel run {id}"))?;
             let reply = client.cancel(id)?;
             session.out.record(&reply, || {
-                vec![
-                    ("State", reply.state.to_string()),
-                    ("Message", reply.message.clone()),
-                    ("Tasks ended", reply.cancelled_tasks.join(" ")),
-                    ("Faults to recover", reply.deleted_podchaos.join(" ")),
-                ]
+                let mut fields = vec![("State", reply.state.to_string()), ("Message", reply.message.clone())];
+                let lists = [("Tasks ended", &reply.cancelled_tasks), ("Faults to recover", &reply.deleted_podchaos)];
+                fields.extend(
+                    lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| (*name, list.join(" "))),
+                );
+                fields
             })?;
         }
         Command::Retry { id, from } => {
@@ -244,14 +253,17 @@ fn progress(session: &Session, length: usize) -> ProgressBar {
 
 fn event_line(event: &Event) -> String {
     let millis = u32::try_from(event.timestamp.rem_euclid(1000)).unwrap_or_default();
-    let time = rfc3339(event.timestamp.div_euclid(1000), millis * 1_000_000);
-    format!("{time:<24}  {:<28} {}\n", event.event_name, event.message)
+    // Always three digits, so that the columns stay in line.
+    let second = rfc3339(event.timestamp.div_euclid(1000), 0);
+    format!("{}.{millis:03}Z  {:<28} {}\n", second.trim_end_matches('Z'), event.event_name, event.message)
 }
 
 fn end_line(id: RunId, end: &End) -> String {
     let mut text = format!("run {id}: {}", end.state);
-    let parts = [end.verdict.map(|verdict| verdict.to_string()), end.reason.clone(), end.message.clone()];
-    for part in parts.into_iter().flatten() {
+    let verdict = end.verdict.map(|verdict| verdict.to_string());
+    // A run that completed has its verdict as its reason.
+    let reason = end.reason.clone().filter(|reason| verdict.as_ref() != Some(reason));
+    for part in [verdict, reason, end.message.clone()].into_iter().flatten() {
         text.push_str(&format!("; {part}"));
     }
     text + "\n"

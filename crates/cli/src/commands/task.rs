@@ -81,7 +81,13 @@ pub fn run(command: Command, session: &Session) -> Done {
                 ]
             })?;
         }
-        Command::Logs { id } => session.out.items(&client.task_logs(&id)?, LINES)?,
+        Command::Logs { id } => {
+            let lines = client.task_logs(&id)?;
+            session.out.items(&lines, LINES)?;
+            if lines.is_empty() {
+                session.out.say("the task has logged nothing so far");
+            }
+        }
     }
     Ok(Exit::Success)
 }
