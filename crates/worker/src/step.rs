@@ -22,6 +22,9 @@ use store::{Claim, Effects, Run, SlotGrant, Task, Wait};
 
 use crate::Parts;
 
+/// Longest stretch of data time that passes before a cancelled run is noticed.
+const STRETCH: Duration = Duration::from_secs(60);
+
 /// What a step works with.
 pub struct Context<'a> {
     pub parts: &'a Parts,
@@ -90,14 +93,19 @@ impl Context<'_> {
         self.parts.store.record(self.claim, effects).await
     }
 
-    /// Lets data time pass to `until`, or says when to ask again.
+    /// Lets data time pass to `until`, a minute at a time, or says when to ask again. In between it is asked whether the
+    /// run is still wanted: nobody who cancels a run waits for the end of an hour's window.
     pub async fn run_until(&self, hold: &Hold, until: DataTime) -> Result<Option<Outcome>> {
-        self.still_wanted().await?;
-        match self.parts.cluster.run_until(&hold.fence, &hold.slot, until).await? {
-            Reach::Reached => Ok(None),
-            Reach::Wake(at) => {
-                let message = format!("the time of {} has not reached {until}", hold.slot);
-                Ok(Some(Outcome::Wait(Wait::new("time.not_reached", message), at)))
+        loop {
+            self.still_wanted().await?;
+            let next = until.min(self.parts.cluster.now(&hold.slot).await? + STRETCH);
+            match self.parts.cluster.run_until(&hold.fence, &hold.slot, next).await? {
+                Reach::Reached if next == until => return Ok(None),
+                Reach::Reached => {}
+                Reach::Wake(at) => {
+                    let message = format!("the time of {} has not reached {until}", hold.slot);
+                    return Ok(Some(Outcome::Wait(Wait::new("time.not_reached", message), at)));
+                }
             }
         }
     }
