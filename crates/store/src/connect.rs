@@ -19,7 +19,7 @@ use sea_orm::{
 };
 use tokio::sync::watch;
 
-use crate::failure::{Failure, Work, is_contention};
+use crate::failure::{Failure, Work, is_contention, may_end_transaction};
 
 /// How long a statement waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -161,8 +161,28 @@ impl Store {
                     self.inner.changes.send_modify(|count| *count = count.wrapping_add(1));
                     return Ok(value);
                 }
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => {
+                    if matches!(&failure, Failure::Database(error) if may_end_transaction(error)) {
+                        self.renew_writer().await;
+                    }
+                    return Err(failure.into());
+                }
             }
+        }
+    }
+
+    /// Closes the writing connection of a database file; the next transaction opens a new one, with nothing left open in it.
+    async fn renew_writer(&self) {
+        // A database in memory would be gone with its connection.
+        if self.inner.backend != DbBackend::Sqlite || self.inner.url == "sqlite::memory:" {
+            return;
+        }
+        let closed = match self.inner.write.get_sqlite_connection_pool().acquire().await {
+            Ok(connection) => connection.close().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the database's writing connection cannot be renewed");
         }
     }
 

@@ -72,6 +72,12 @@ pub(crate) fn is_contention(error: &DbErr) -> bool {
     matches!(number(error), Some(Number::MySql(1213 | 1205)))
 }
 
+/// Whether SQLite may have ended the transaction by itself (out of memory, read or write failed, disk full), which the
+/// driver does not notice: it then counts a transaction that is not there.
+pub(crate) fn may_end_transaction(error: &DbErr) -> bool {
+    matches!(number(error), Some(Number::Sqlite(code)) if matches!(code & 0xff, 7 | 10 | 13))
+}
+
 /// Whether a unique key refused the row.
 pub(crate) fn is_duplicate(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
