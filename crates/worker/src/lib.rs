@@ -24,6 +24,10 @@ use tokio::task::JoinSet;
 const IDLE: Duration = Duration::from_millis(100);
 /// How long another process watches a claim's heartbeat stand still before it takes the task over.
 const CLAIM_TTL: Duration = Duration::from_secs(15);
+/// How long to wait before the store is asked again that did not answer.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// How long steps may take to end after the worker was told to stop.
+const LAST_STEPS: Duration = Duration::from_secs(60);
 /// How often this process shows that it lives, and looks whether others do.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
@@ -63,7 +67,7 @@ async fn work(parts: &Arc<Parts>, stop: &mut watch::Receiver<bool>) -> Result<()
     let mut running = JoinSet::new();
     while !*stop.borrow() {
         while running.len() < parts.capacity {
-            let Some(claimed) = parts.store.claim_task(parts.incarnation, CLAIM_TTL).await? else { break };
+            let Some(claimed) = claim(parts).await? else { break };
             let (parts, ended) = (Arc::clone(parts), Arc::clone(&ended));
             running.spawn(async move {
                 settle::attend(&parts, claimed).await;
@@ -79,13 +83,30 @@ async fn work(parts: &Arc<Parts>, stop: &mut watch::Receiver<bool>) -> Result<()
             report(result);
         }
     }
-    while let Some(result) = running.join_next().await {
-        report(result);
+    // Steps that are still at it after this long are cut off; whoever starts next takes their tasks up again.
+    let ended = async {
+        while let Some(result) = running.join_next().await {
+            report(result);
+        }
+    };
+    if tokio::time::timeout(LAST_STEPS, ended).await.is_err() {
+        tracing::warn!("some steps did not end in time and are cut off");
     }
     Ok(())
 }
 
-/// A step that panicked is a defect of ours. Its claim stays until this process ends; then the task is taken up again.
+/// The next due task. A store that does not answer for a moment is no reason to stop.
+async fn claim(parts: &Parts) -> Result<Option<store::ClaimedTask>> {
+    match parts.store.claim_task(parts.incarnation, CLAIM_TTL).await {
+        Err(problem) if problem.kind.retryable() => {
+            tracing::warn!("cannot look for work now: {}", problem.chain());
+            tokio::time::sleep(STORE_PAUSE).await;
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
 fn report(result: std::result::Result<(), tokio::task::JoinError>) {
     if let Err(error) = result {
         tracing::error!("a step ended abnormally: {error}");

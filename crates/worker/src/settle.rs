@@ -1,8 +1,11 @@
 //! From how a step ended to one transaction of the store: done, waiting, tried again, failed, cancelled.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use api::spec::RunSpec;
+use futures::FutureExt;
 use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime};
 use store::{ClaimedTask, Effects, Finish, InjectionChange, LogLevel, NewEvent, TaskError, Wait};
 
@@ -11,9 +14,9 @@ use crate::step::{self, Context, Outcome};
 
 /// Longest pause between two tries of a step.
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
-/// How often a result is offered to a store that does not answer, and the first pause between two offers.
-const STORE_TRIES: u32 = 8;
+/// First and longest pause between two offers of a result to a store that does not answer.
 const STORE_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_STORE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Runs one claimed task and stores how it ended. What cannot be stored now is found again by the task's next owner.
 pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
@@ -30,7 +33,8 @@ pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
         }
     };
     let context = Context { parts, claim: &claim, task: &task, run: &run, spec: &spec };
-    let ended = perform(&context).await;
+    // A step that panics is a defect of ours; it must not leave the task with a process that still shows signs of life.
+    let ended = AssertUnwindSafe(perform(&context)).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)));
     keep_log(&context, &ended).await;
     match settle(&context, ended).await {
         Ok(()) => {}
@@ -39,6 +43,11 @@ pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
         }
         Err(problem) => tracing::error!(task = %task.id, "cannot store how a task ended: {}", problem.chain()),
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Problem {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Problem::internal("task.panicked", format!("the step panicked: {}", said.unwrap_or("without a message")))
 }
 
 /// Writes into the task's own log how this attempt ended. A log that cannot be written stops nothing.
@@ -167,20 +176,20 @@ fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError) -> Effe
     }
 }
 
-/// Stores a result, patiently: a database that is away for a moment must not cost a step that is done.
+/// Stores a result, patiently: a database that is away, or a disk that is full, must not cost a step that is done. Whoever
+/// stops this process ends the wait; the task is then taken up again by the next one.
 async fn offer(context: &Context<'_>, verb: Verb) -> Result<()> {
     let mut pause = STORE_PAUSE;
-    for _ in 1..STORE_TRIES {
+    loop {
         match put(context, &verb).await {
             Err(problem) if matches!(problem.kind, ErrorKind::Unavailable | ErrorKind::Timeout) => {
                 tracing::warn!("the store does not take a result now, trying again: {}", problem.chain());
                 tokio::time::sleep(pause).await;
-                pause *= 2;
+                pause = (pause * 2).min(LONGEST_STORE_PAUSE);
             }
             other => return other,
         }
     }
-    put(context, &verb).await
 }
 
 async fn put(context: &Context<'_>, verb: &Verb) -> Result<()> {
