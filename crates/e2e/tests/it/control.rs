@@ -24,7 +24,11 @@ fn a_run_is_cancelled_with_its_fault_and_repeated_to_the_same_bytes() {
     assert_eq!(text(&cancelled["state"]), "Cancelled", "{cancelled:#}");
     assert!(cancelled["verdict"].is_null(), "{cancelled:#}");
     world::until_clean(&site);
-    world::assert_each_effect_once(&world::journal(&site)[before..], 1);
+    let journal = world::journal(&site);
+    world::assert_each_effect_once(&journal[before..], 1);
+    let time = |effect: &str| journal[before..].iter().find(|entry| entry.effect == effect).unwrap().at;
+    let lasted = time("fault_ended") - time("fault_started");
+    assert!(lasted < Duration::from_secs(600), "the fault ended with the run and not with its window: {lasted:?}");
     assert_eq!(site.ctl(&["run", "retry", &run, "--from", "RunAlgorithm"]).error()["code"], "run.step_unknown");
 
     let run = submit(&site, FAULT, &["--seed", "7"]);

@@ -36,11 +36,7 @@ fn a_newcomer_gets_from_an_empty_folder_to_a_board() {
     let (site, daemon) = round::ts(&[]);
     five_layers(&site);
     let faulty = submit(&site, FAULT, &["--seed", "7"]);
-    let installed = until("the release is installed", Duration::from_secs(60), || {
-        let state = world::slot(&site.data(), "ts0");
-        (!state["release"].is_null()).then(|| state["release"]["spec"].clone())
-    });
-    installed_is_what_was_specified(&site, &faulty, &installed);
+    installed_is_what_was_specified(&site, &faulty);
     let control = submit(&site, CONTROL, &["--seed", "8"]);
 
     let faulty = round::follow(&site, &faulty, 0);
@@ -77,7 +73,11 @@ fn five_layers(site: &Site) {
 }
 
 /// The outside world carries the composed values, to the letter and with the digest that the run's specification names.
-fn installed_is_what_was_specified(site: &Site, run: &str, installed: &Value) {
+pub fn installed_is_what_was_specified(site: &Site, run: &str) {
+    let installed = until("the release is installed", Duration::from_secs(60), || {
+        let state = world::slot(&site.data(), "ts0");
+        (!state["release"].is_null()).then(|| state["release"]["spec"].clone())
+    });
     let release = &round::get(site, run)["spec"]["release"];
     let pedestal = &site.ctl(&["system", "show", "ts"]).ok().json()["pedestal"];
     let slot = &installed["slot"];

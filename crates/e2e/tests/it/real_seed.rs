@@ -3,7 +3,8 @@
 use serde_json::Value;
 use testkit::process::Site;
 
-use crate::round::text;
+use crate::journey;
+use crate::round::{self, CONTROL, text};
 
 const WITHOUT_SIMULATION: &[&str] = &["otel-demo", "ob", "sockshop", "hs", "sn", "media", "teastore"];
 
@@ -72,4 +73,7 @@ fn ts_is_what_the_seed_says(site: &Site) {
     assert_eq!(layer(&detail, "chart"), "not fetched");
     let settings = detail["settings"].as_array().unwrap();
     assert!(settings.iter().any(|setting| setting["key"] == "injection.system.ts.count"), "{settings:#?}");
+    let run = round::submit(site, CONTROL, &["--seed", "8"]);
+    journey::installed_is_what_was_specified(site, &run);
+    round::follow(site, &run, 0);
 }

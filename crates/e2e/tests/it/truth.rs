@@ -61,6 +61,22 @@ fn assert_not_scored(site: &Site, pack: &Value) {
 }
 
 #[test]
+fn a_pack_with_an_empty_required_file_is_refused_with_its_cause() {
+    let (site, _daemon) = round::ts(&[]);
+    let detail = round::run(&site, FAULT, &["--seed", "7", "--load", "0.001"], 5);
+    let seen = (text(&detail["state"]), text(&detail["verdict"]), text(&detail["reason"]));
+    assert_eq!((seen.0.as_str(), seen.1.as_str(), seen.2.as_str()), ("Failed", "no_data", "datapack.empty_signal"));
+    assert!(text(&detail["message"]).contains("normal_traces.parquet"), "the file is named: {detail:#}");
+    let pack = site.ctl(&["datapack", "get", &text(&detail["injection_name"])]).ok().json();
+    assert_eq!(pack["state"], "build_failed", "{pack:#}");
+    let packs: Vec<_> =
+        std::fs::read_dir(site.data().join("packs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(packs.iter().all(|name| name.to_string_lossy().starts_with('.')), "nothing is published: {packs:?}");
+    assert_not_scored(&site, &detail["injection_name"]);
+    world::until_clean(&site);
+}
+
+#[test]
 fn a_fault_that_nobody_feels_is_refused_or_not_exposed_and_never_scored() {
     let (site, _daemon) = round::ts(&[]);
     // Nobody calls the service at all: there is nothing that could be touched.
