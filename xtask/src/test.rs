@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut runner = std::process::Command::new(nextest);
     runner
         .current_dir(tools::root())
-        .args(["nextest", "run", "--workspace"])
+        .args(["nextest", "run", "--workspace", "--no-fail-fast"])
         .args(&args.rest)
         .env("AEGIS_BIN_DIR", &binaries)
         .env("AEGIS_NOT_RUN_DIR", &not_run);

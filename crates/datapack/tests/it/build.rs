@@ -167,6 +167,6 @@ fn a_control_has_no_truth_and_a_fault_needs_one() {
     renamed.injection.extend(map(serde_json::json!({"name": "kill-cart", "ground_truth": []})));
     let pack = Builder::new(packs.path(), renamed).unwrap().build(&telemetry()).unwrap().publish().unwrap();
     let injection = pack.injection().unwrap();
-    assert_eq!(injection["name"], "shop3-3");
+    assert_eq!(injection["name"], "shop-000003");
     assert_eq!(injection["ground_truth"][0]["service"], serde_json::json!(["cart"]));
 }

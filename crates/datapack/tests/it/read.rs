@@ -40,7 +40,7 @@ fn the_public_form_is_flat_labelled_and_checks_itself() {
     });
     assert_eq!(env, expect);
     let injection: Value = serde_json::from_slice(bytes("injection.json")).unwrap();
-    assert_eq!(injection["name"], "shop3-7");
+    assert_eq!(injection["name"], "shop-000007");
     assert_eq!(injection["ground_truth"][0]["service"][0], "cart");
     assert_eq!(injection["fault_type"], "cpu_stress");
 
@@ -54,7 +54,7 @@ fn the_public_form_is_flat_labelled_and_checks_itself() {
     // What an algorithm sees has none of it.
     let open: Vec<String> = tree(&pack.open_part()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(open.len(), 15);
-    assert_eq!(fs::read_to_string(pack.open_part().join("injection.json")).unwrap(), "{\n  \"name\": \"shop3-7\"\n}\n");
+    assert_eq!(fs::read_to_string(pack.open_part().join("injection.json")).unwrap(), "{\n  \"name\": \"shop-000007\"\n}\n");
 }
 
 #[test]
