@@ -91,6 +91,8 @@ fn install(installer: &Path, folder: &Path, user: Option<&str>) {
         .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg(format!("--datadir={}", folder.join("data").display()))
         .args(user)
+        // Servers that are set up side by side would take each other's temporary tables in the shared folder.
+        .env("TMPDIR", folder)
         .stdin(Stdio::null())
         .output()
         .expect("the installer of MariaDB starts");
@@ -106,6 +108,7 @@ fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Chi
     command.arg(format!("--datadir={}", folder.join("data").display()));
     command.arg(format!("--socket={}", socket.display()));
     command.arg(format!("--pid-file={}", folder.join("pid").display()));
+    command.arg(format!("--tmpdir={}", folder.display()));
     command.args([
         "--skip-networking",
         "--skip-log-bin",

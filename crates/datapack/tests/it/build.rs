@@ -109,7 +109,7 @@ fn nothing_is_visible_before_it_is_published_and_a_repeat_is_a_success() {
     let first = build(1, "monday", &telemetry());
     assert!(visible().is_empty());
     let first = first.publish().unwrap();
-    assert_eq!(visible(), ["shop3-1"]);
+    assert_eq!(visible(), ["shop-000001"]);
 
     let again = build(1, "tuesday", &telemetry()).publish().unwrap();
     assert_eq!(again.manifest(), first.manifest(), "the first one stays");
@@ -126,7 +126,7 @@ fn nothing_is_visible_before_it_is_published_and_a_repeat_is_a_success() {
     let found = problem.found.unwrap();
     assert!(found.contains("open/abnormal_logs.parquet") && !found.contains("traces"), "{found}");
     first.verify().unwrap();
-    assert_eq!(visible(), ["shop3-1"]);
+    assert_eq!(visible(), ["shop-000001"]);
     assert_eq!(staged(packs.path()), Vec::<String>::new());
 }
 
@@ -139,7 +139,7 @@ fn staged(packs: &std::path::Path) -> Vec<String> {
 fn leftovers_of_a_killed_build_are_removed_and_those_of_a_living_one_are_not() {
     let packs = tempdir().unwrap();
     let living = Builder::new(packs.path(), input(1)).unwrap().build(&telemetry()).unwrap();
-    let dead = packs.path().join(".staging/dead/shop3-1/open");
+    let dead = packs.path().join(".staging/dead/shop-000001/open");
     fs::create_dir_all(&dead).unwrap();
     fs::write(dead.join("normal_traces.parquet"), "half").unwrap();
     fs::write(packs.path().join(".staging/dead.alive"), "").unwrap();

@@ -102,7 +102,7 @@ fn a_published_open_part_is_clean_and_planted_leaks_are_found() {
     assert!(plant("cpu-stress.txt", b"").contains(&"file names".to_owned()));
     let env = fs::read_to_string(open.join("env.json")).unwrap().replace("\"DB_TIMEZONE\"", "\"FAULT\"");
     assert_eq!(plant("env.json", env.as_bytes()), ["env.json"]);
-    assert_eq!(plant("injection.json", br#"{"name":"shop3-1","ground_truth":[]}"#), ["injection.json"]);
+    assert_eq!(plant("injection.json", br#"{"name":"shop-000001","ground_truth":[]}"#), ["injection.json"]);
     // A file of the right columns by another writer: its footer may say anything.
     let foreign = {
         use parquet::arrow::ArrowWriter;
