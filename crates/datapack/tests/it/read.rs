@@ -54,7 +54,10 @@ fn the_public_form_is_flat_labelled_and_checks_itself() {
     // What an algorithm sees has none of it.
     let open: Vec<String> = tree(&pack.open_part()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(open.len(), 15);
-    assert_eq!(fs::read_to_string(pack.open_part().join("injection.json")).unwrap(), "{\n  \"name\": \"shop-000007\"\n}\n");
+    assert_eq!(
+        fs::read_to_string(pack.open_part().join("injection.json")).unwrap(),
+        "{\n  \"name\": \"shop-000007\"\n}\n"
+    );
 }
 
 #[test]
