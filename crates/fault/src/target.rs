@@ -5,7 +5,7 @@ use std::fmt;
 
 use model::{ErrorKind, Problem, Result};
 use serde::{Deserialize, Serialize};
-use system::{Endpoint, Kind, PathPattern, Service, Topology};
+use system::{Endpoint, Kind, PathPattern, Service, StoreSystem, Topology};
 
 use crate::{Capability, Requirement, TargetKind};
 
@@ -275,7 +275,7 @@ fn links(topology: &Topology, service: &str) -> Vec<Candidate> {
 /// Each kind of statement, and all kinds of a table when the request says so.
 fn tables(topology: &Topology, service: &str) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
-    for statement in topology.statements_of(service).filter(|statement| speaks_mysql(topology, &statement.instance)) {
+    for statement in topology.statements_of(service).filter(|statement| statement.system == StoreSystem::Mysql) {
         let target = |operation| Target::Table {
             service: service.to_owned(),
             instance: statement.instance.clone(),
@@ -292,11 +292,6 @@ fn tables(topology: &Topology, service: &str) -> Vec<Candidate> {
         }
     }
     found
-}
-
-fn speaks_mysql(topology: &Topology, instance: &str) -> bool {
-    let product = topology.service(instance).and_then(|service| service.product.as_deref()).unwrap_or_default();
-    product.starts_with("mysql") || product.starts_with("mariadb")
 }
 
 /// The one target that the request means.

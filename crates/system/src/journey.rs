@@ -39,11 +39,15 @@ pub struct Step {
     pub from: String,
     pub to: String,
     pub protocol: Protocol,
-    /// `METHOD /route` for HTTP, `verb table` for SQL, `verb queue` for a broker.
+    /// As in [`crate::Call::operations`].
     pub operation: String,
+    /// Position in [`Topology::calls`] of the connection that carries it.
+    pub call: usize,
     /// Position in [`Topology::endpoints`] of what answers, for HTTP.
     pub endpoint: Option<usize>,
-    /// Position in [`Topology::statements`] of the statement, for SQL.
+    /// Position in [`Topology::rpcs`] of what answers, for gRPC and Thrift.
+    pub rpc: Option<usize>,
+    /// Position in [`Topology::statements`] of the statement, for a data store.
     pub statement: Option<usize>,
     /// The caller does not wait: message flow.
     pub is_async: bool,
@@ -51,6 +55,10 @@ pub struct Step {
     pub via: Option<String>,
     /// Made only when a cache look-up before it missed.
     pub on_miss: bool,
+    /// Started together with the call before it; the handling goes on when all of them have ended.
+    pub parallel: bool,
+    /// The handling goes on when it fails.
+    pub tolerated: bool,
     pub children: Vec<Self>,
 }
 
@@ -100,6 +108,10 @@ pub(crate) struct CallRow {
     operation: String,
     #[serde(default)]
     on_miss: bool,
+    #[serde(default)]
+    parallel: bool,
+    #[serde(default)]
+    tolerated: bool,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -167,6 +179,7 @@ impl<'a> Resolver<'a> {
         for (service, operations) in handlers {
             for operation in operations.keys() {
                 let served = self.topology.endpoint_index(service, operation).is_some()
+                    || self.topology.rpc_index(service, operation).is_some()
                     || self.topology.calls_to(service).any(|call| call.operations.contains(operation));
                 if !served {
                     self.report(
@@ -192,31 +205,36 @@ impl<'a> Resolver<'a> {
             if !(0.0..=600.0).contains(&request.think_s) {
                 self.report(&format!("{place}.think_s"), "the pause is out of range", "0 to 600 seconds");
             }
-            if let Some(root) = self.step(&place, generator, entrance, &request.operation, false, 0) {
+            let row = CallRow {
+                to: entrance.to_owned(),
+                operation: request.operation.clone(),
+                on_miss: false,
+                parallel: false,
+                tolerated: false,
+            };
+            if let Some(root) = self.step(&place, generator, &row, 0) {
                 requests.push(Request { think_s: request.think_s, root });
             }
         }
         Journey { name: row.name.clone(), weight: row.weight, requests, inferred: row.inferred }
     }
 
-    fn step(
-        &mut self,
-        place: &str,
-        from: &str,
-        to: &str,
-        operation: &str,
-        on_miss: bool,
-        depth: usize,
-    ) -> Option<Step> {
+    fn step(&mut self, place: &str, from: &str, row: &CallRow, depth: usize) -> Option<Step> {
+        let (to, operation) = (row.to.as_str(), row.operation.as_str());
         let here = format!("{place}: {from} -> {to} `{operation}`");
         if depth > MAX_DEPTH {
             self.report(&here, "the calls go round in a cycle", "a tree of calls");
             return None;
         }
-        let Some(call) = self.topology.call(from, to) else {
+        let Some(position) = self.topology.call_index(from, to) else {
             self.report(&here, "the services are not connected", "a call in topology.yaml");
             return None;
         };
+        let call = &self.topology.calls[position];
+        if call.phase != crate::Phase::Request {
+            self.report(&here, "the connection is not used while requests are handled", "a call of phase `request`");
+            return None;
+        }
         let endpoint = self.topology.endpoint_index(to, operation);
         if !call.operations.iter().any(|known| known == operation) {
             self.report(&here, "the connection does not carry the operation", "one of the call's operations");
@@ -226,26 +244,32 @@ impl<'a> Resolver<'a> {
             self.report(&here, "the service does not answer the operation", "an endpoint in points.yaml");
             return None;
         }
-        let statement = self.topology.statement_index(from, operation).filter(|_| call.protocol == Protocol::Sql);
-        if call.protocol == Protocol::Sql && statement.is_none() {
+        let rpc = self.topology.rpc_index(to, operation).filter(|_| call.protocol.is_rpc());
+        if call.protocol.is_rpc() && rpc.is_none() {
+            self.report(&here, "the service does not answer the operation", "a remote procedure in points.yaml");
+            return None;
+        }
+        let statement = self.topology.statement_index(from, operation).filter(|_| call.protocol.is_store());
+        if call.protocol.is_store() && statement.is_none() {
             self.report(&here, "the statement is not known", "a statement in points.yaml");
             return None;
         }
         let rows: &'a [CallRow] = self.handlers.get(&(to, operation)).copied().unwrap_or_default();
-        let children = rows
-            .iter()
-            .filter_map(|row| self.step(place, to, &row.to, &row.operation, row.on_miss, depth + 1))
-            .collect();
+        let children = rows.iter().filter_map(|row| self.step(place, to, row, depth + 1)).collect();
         Some(Step {
             from: from.to_owned(),
             to: to.to_owned(),
             protocol: call.protocol,
             operation: operation.to_owned(),
+            call: position,
             endpoint,
+            rpc,
             statement,
             is_async: call.is_async,
             via: call.via.clone(),
-            on_miss,
+            on_miss: row.on_miss,
+            parallel: row.parallel,
+            tolerated: row.tolerated,
             children,
         })
     }

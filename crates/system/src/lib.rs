@@ -18,4 +18,6 @@ pub use pattern::PathPattern;
 pub use registration::{
     ChartSource, DetectorProfile, Entrance, LatencyLimits, PathTemplate, Profile, Reclaim, Registration, Signal,
 };
-pub use topology::{Call, Endpoint, Kind, Language, Method, Protocol, Service, Statement, Topology};
+pub use topology::{
+    Call, Endpoint, Kind, Language, Method, Phase, Protocol, Retry, Rpc, Service, Statement, StoreSystem, Topology,
+};

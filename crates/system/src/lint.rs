@@ -13,6 +13,7 @@ pub(crate) fn check(topology: &Topology) -> Vec<Problem> {
     lint.services();
     lint.calls();
     lint.endpoints();
+    lint.rpcs();
     lint.statements();
     lint.methods();
     lint.findings
@@ -58,12 +59,17 @@ impl<'a> Lint<'a> {
     fn call_operation(&mut self, from: &str, to: &str, protocol: Protocol, operation: &str) {
         let known = match protocol {
             Protocol::Http => self.topology.endpoint_index(to, operation).is_some(),
-            Protocol::Sql => self.topology.statement_index(from, operation).is_some(),
+            protocol if protocol.is_rpc() => self.topology.rpc_index(to, operation).is_some(),
+            protocol if protocol.is_store() => self.topology.statement_index(from, operation).is_some(),
             _ => true,
         };
         if !known {
             let place = format!("topology.yaml: calls.{from}.{to}: `{operation}`");
-            self.report(&place, "the operation is not known", "an endpoint or a statement in points.yaml");
+            self.report(
+                &place,
+                "the operation is not known",
+                "an endpoint, a remote procedure or a statement in points.yaml",
+            );
         }
     }
 
@@ -79,6 +85,18 @@ impl<'a> Lint<'a> {
         }
     }
 
+    fn rpcs(&mut self) {
+        let place = "points.yaml: rpcs";
+        self.unique(place, self.topology.rpcs.iter().map(|item| format!("{} {}", item.service, item.operation)));
+        for rpc in &self.topology.rpcs {
+            self.known_service(place, &rpc.service);
+            if rpc.operation.split_once('/').is_none_or(|(service, method)| service.is_empty() || method.is_empty()) {
+                let place = format!("{place}.{}.{}", rpc.service, rpc.operation);
+                self.report(&place, "the operation names no method", "`package.Service/Method`");
+            }
+        }
+    }
+
     fn statements(&mut self) {
         let place = "points.yaml: statements";
         let names = self.topology.statements.iter().map(|item| format!("{} {}", item.service, item.operation()));
@@ -86,9 +104,13 @@ impl<'a> Lint<'a> {
         for statement in &self.topology.statements {
             self.known_service(place, &statement.service);
             self.known_service(place, &statement.instance);
-            if self.topology.call(&statement.service, &statement.instance).is_none() {
-                let place = format!("{place}.{}.{}", statement.service, statement.operation());
-                self.report(&place, "the client does not call that database", "a call in topology.yaml");
+            let place = format!("{place}.{}.{}", statement.service, statement.operation());
+            match self.topology.call(&statement.service, &statement.instance) {
+                None => self.report(&place, "the client does not call that data store", "a call in topology.yaml"),
+                Some(call) if call.protocol != statement.system.protocol() => {
+                    self.report(&place, "the store's system does not speak the call's protocol", "one protocol");
+                }
+                Some(_) => {}
             }
         }
     }
@@ -108,6 +130,7 @@ impl<'a> Lint<'a> {
             }
             if let Some(operation) = &method.serves {
                 let served = self.topology.endpoint_index(&method.service, operation).is_some()
+                    || self.topology.rpc_index(&method.service, operation).is_some()
                     || self.topology.calls_to(&method.service).any(|call| call.operations.contains(operation));
                 if !served {
                     let name = format!("{place}.{}.{}.{}", method.service, method.class, method.method);

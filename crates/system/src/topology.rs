@@ -59,6 +59,46 @@ pub enum Protocol {
     Kafka,
 }
 
+impl Protocol {
+    /// Commands to a data store, by a client of it.
+    pub const fn is_store(self) -> bool {
+        matches!(self, Self::Sql | Self::Redis | Self::Mongo | Self::Memcached)
+    }
+
+    /// Remote procedures, `package.Service/Method`.
+    pub const fn is_rpc(self) -> bool {
+        matches!(self, Self::Grpc | Self::Thrift)
+    }
+
+    /// Messages through a broker.
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Amqp | Self::Kafka)
+    }
+}
+
+/// When a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// While requests are handled.
+    #[default]
+    Request,
+    /// Once, when the caller's process starts.
+    Startup,
+    /// At start, and again and again in the background.
+    Watch,
+}
+
+/// How often a caller tries again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// Attempts after the first.
+    pub times: u32,
+    /// Pause before the first of them, in milliseconds; it doubles.
+    pub back_off_ms: u32,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
@@ -82,6 +122,15 @@ pub struct Service {
     /// Name that its clients resolve, where it is not the service's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_name: Option<String>,
+    /// The registry through which its clients find it by address; they never look its name up then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
+    /// Port of its Kubernetes Service, where it is not the container's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_port: Option<u16>,
+    /// `service.name` of its telemetry, where it is not the service's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_name: Option<String>,
     /// Runs on a Java virtual machine without being written in Java.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub jvm: bool,
@@ -110,6 +159,11 @@ impl Service {
         self.dns_name.as_deref().unwrap_or(&self.name)
     }
 
+    /// `service.name` of its telemetry.
+    pub fn reported_name(&self) -> &str {
+        self.reported_name.as_deref().unwrap_or(&self.name)
+    }
+
     pub fn runs_on_jvm(&self) -> bool {
         self.jvm || matches!(self.language, Language::Java | Language::Kotlin)
     }
@@ -121,12 +175,17 @@ pub struct Call {
     pub from: String,
     pub to: String,
     pub protocol: Protocol,
-    /// `METHOD /route` for HTTP, `verb table` for SQL, `verb queue` for a broker.
+    /// `METHOD /route` for HTTP, `package.Service/Method` for remote procedures, `verb table` or only `verb` for a data
+    /// store, `publish queue`, `consume queue` and `queue process` for a broker.
     pub operations: Vec<String>,
     /// The caller does not wait for an answer.
     pub is_async: bool,
     /// The broker that carries the messages; this edge is then logical.
     pub via: Option<String>,
+    pub phase: Phase,
+    /// How long the caller waits for an answer, in milliseconds, where its code says so.
+    pub timeout_ms: Option<u32>,
+    pub retry: Option<Retry>,
     pub inferred: bool,
 }
 
@@ -150,29 +209,81 @@ impl Endpoint {
     }
 }
 
-/// One kind of SQL statement that a service sends.
+/// One remote procedure that a service answers, over gRPC or Thrift.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rpc {
+    pub service: String,
+    /// `package.Service/Method`.
+    pub operation: String,
+    /// Name of the server's span, where it is not the operation's (or, for Thrift, its method's).
+    pub span: Option<String>,
+    pub inferred: bool,
+}
+
+/// What a data store is, by the values of the semantic conventions' `db.system.name`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreSystem {
+    Mysql,
+    Postgresql,
+    Mongodb,
+    Redis,
+    Memcached,
+}
+
+impl StoreSystem {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mysql => "mysql",
+            Self::Postgresql => "postgresql",
+            Self::Mongodb => "mongodb",
+            Self::Redis => "redis",
+            Self::Memcached => "memcached",
+        }
+    }
+
+    pub const fn protocol(self) -> Protocol {
+        match self {
+            Self::Mysql | Self::Postgresql => Protocol::Sql,
+            Self::Mongodb => Protocol::Mongo,
+            Self::Redis => Protocol::Redis,
+            Self::Memcached => Protocol::Memcached,
+        }
+    }
+}
+
+/// One kind of statement or command that a service sends to a data store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
     /// The client.
     pub service: String,
-    /// The database's service.
+    /// The data store's service.
     pub instance: String,
+    pub system: StoreSystem,
+    /// Empty for caches, which have none.
     pub database: String,
+    /// Table or collection; empty for caches.
     pub table: String,
-    /// `select`, `insert`, `update`, `delete`.
+    /// `select`, `insert`, `find`, `hget`, ...
     pub verb: String,
     pub inferred: bool,
 }
 
 impl Statement {
-    /// `verb table`, as calls and steps name it.
+    /// `verb table`, or only `verb` for a cache, as calls and steps name it.
     pub fn operation(&self) -> String {
-        format!("{} {}", self.verb, self.table)
+        if self.table.is_empty() { self.verb.clone() } else { format!("{} {}", self.verb, self.table) }
     }
 
     /// Name of the client's span, by the semantic conventions for databases: `SELECT ts.orders`.
     pub fn span_name(&self) -> String {
-        format!("{} {}.{}", self.verb.to_uppercase(), self.database, self.table)
+        match self.system {
+            StoreSystem::Mysql | StoreSystem::Postgresql => {
+                format!("{} {}.{}", self.verb.to_uppercase(), self.database, self.table)
+            }
+            StoreSystem::Mongodb => format!("{} {}.{}", self.verb, self.database, self.table),
+            StoreSystem::Redis | StoreSystem::Memcached => self.verb.to_uppercase(),
+        }
     }
 }
 
@@ -193,6 +304,7 @@ pub struct Topology {
     pub services: Vec<Service>,
     pub calls: Vec<Call>,
     pub endpoints: Vec<Endpoint>,
+    pub rpcs: Vec<Rpc>,
     pub statements: Vec<Statement>,
     pub methods: Vec<Method>,
     pub journeys: Vec<Journey>,
@@ -205,6 +317,7 @@ struct Index {
     service: HashMap<String, usize>,
     call: HashMap<(String, String), usize>,
     endpoint: HashMap<(String, String), usize>,
+    rpc: HashMap<(String, String), usize>,
     statement: HashMap<(String, String), usize>,
 }
 
@@ -214,6 +327,7 @@ pub(crate) struct Parts {
     pub services: Vec<Service>,
     pub calls: Vec<Call>,
     pub endpoints: Vec<Endpoint>,
+    pub rpcs: Vec<Rpc>,
     pub statements: Vec<Statement>,
     pub methods: Vec<Method>,
 }
@@ -227,6 +341,7 @@ impl Topology {
             services: parts.services,
             calls: parts.calls,
             endpoints: parts.endpoints,
+            rpcs: parts.rpcs,
             statements: parts.statements,
             methods: parts.methods,
             journeys: Vec::new(),
@@ -257,6 +372,16 @@ impl Topology {
         self.index.endpoint.get(&key(service, operation)).copied()
     }
 
+    /// Position in [`Self::calls`].
+    pub fn call_index(&self, from: &str, to: &str) -> Option<usize> {
+        self.index.call.get(&key(from, to)).copied()
+    }
+
+    /// Position in [`Self::rpcs`] of the operation `package.Service/Method` of a service.
+    pub fn rpc_index(&self, service: &str, operation: &str) -> Option<usize> {
+        self.index.rpc.get(&key(service, operation)).copied()
+    }
+
     /// Position in [`Self::statements`] of the operation `verb table` of a client.
     pub fn statement_index(&self, service: &str, operation: &str) -> Option<usize> {
         self.index.statement.get(&key(service, operation)).copied()
@@ -264,6 +389,10 @@ impl Topology {
 
     pub fn endpoints_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Endpoint> {
         self.endpoints.iter().filter(move |endpoint| endpoint.service == service)
+    }
+
+    pub fn rpcs_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Rpc> {
+        self.rpcs.iter().filter(move |rpc| rpc.service == service)
     }
 
     pub fn statements_of<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Statement> {
@@ -282,12 +411,14 @@ impl Topology {
         self.calls.iter().filter(move |call| call.to == service)
     }
 
-    /// The services whose names this one resolves: the ends of its direct calls and the brokers of its messages.
+    /// The services whose names this one resolves: the ends of its direct calls and the brokers of its messages, but not
+    /// those that it finds by address in a registry.
     pub fn resolves<'a>(&'a self, service: &str) -> Vec<&'a Service> {
         let mut peers: Vec<&Service> = Vec::new();
         for call in self.calls.iter().filter(|call| call.from == service) {
             let peer = call.via.as_deref().unwrap_or(&call.to);
             if let Some(peer) = self.service(peer)
+                && peer.registry.is_none()
                 && !peers.iter().any(|known| known.name == peer.name)
             {
                 peers.push(peer);
@@ -305,6 +436,7 @@ impl Index {
         Self {
             service: positions(&parts.services, |service| service.name.clone()),
             call: positions(&parts.calls, |call| key(&call.from, &call.to)),
+            rpc: positions(&parts.rpcs, |rpc| key(&rpc.service, &rpc.operation)),
             endpoint: positions(&parts.endpoints, |endpoint| key(&endpoint.service, &endpoint.operation())),
             statement: positions(&parts.statements, |statement| key(&statement.service, &statement.operation())),
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::topology::Parts;
-use crate::{Call, Endpoint, Method, PathPattern, Protocol, Service, Statement};
+use crate::{Call, Endpoint, Method, PathPattern, Phase, Protocol, Retry, Rpc, Service, Statement, StoreSystem};
 
 /// Reads one document; unknown and duplicate keys are errors.
 ///
@@ -46,6 +46,12 @@ struct CallRow {
     #[serde(default)]
     via: Option<String>,
     #[serde(default)]
+    phase: Phase,
+    #[serde(default)]
+    timeout_ms: Option<u32>,
+    #[serde(default)]
+    retry: Option<Retry>,
+    #[serde(default)]
     inferred: bool,
 }
 
@@ -55,10 +61,16 @@ struct CallRow {
 pub(crate) struct PointsFile {
     format: u32,
     /// Service -> what it answers over HTTP.
+    #[serde(default)]
     endpoints: BTreeMap<String, Vec<EndpointRow>>,
+    /// Service -> the remote procedures that it answers.
+    #[serde(default)]
+    rpcs: BTreeMap<String, Vec<RpcRow>>,
     /// Client -> the statements that it sends.
+    #[serde(default)]
     statements: BTreeMap<String, Vec<StatementRow>>,
     /// Service -> class -> methods that requests reach.
+    #[serde(default)]
     methods: BTreeMap<String, BTreeMap<String, Vec<MethodRow>>>,
 }
 
@@ -76,9 +88,23 @@ struct EndpointRow {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RpcRow {
+    operation: String,
+    #[serde(default)]
+    span: Option<String>,
+    #[serde(default)]
+    inferred: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct StatementRow {
     instance: String,
+    system: StoreSystem,
+    /// Left out for caches.
+    #[serde(default)]
     database: String,
+    #[serde(default)]
     table: String,
     verbs: Vec<String>,
     /// Those of `verbs` that no telemetry shows.
@@ -112,6 +138,7 @@ pub(crate) fn parts(topology: TopologyFile, points: PointsFile) -> Result<Parts>
         services: topology.services,
         calls: calls(topology.calls),
         endpoints,
+        rpcs: rpcs(points.rpcs),
         statements: statements(points.statements),
         methods: methods(points.methods),
     })
@@ -125,6 +152,9 @@ fn calls(rows: BTreeMap<String, Vec<CallRow>>) -> Vec<Call> {
         operations: row.operations,
         is_async: row.is_async,
         via: row.via,
+        phase: row.phase,
+        timeout_ms: row.timeout_ms,
+        retry: row.retry,
         inferred: row.inferred,
     };
     rows.into_iter().flat_map(|(from, rows)| rows.into_iter().map(move |row| one(&from, row))).collect()
@@ -149,6 +179,16 @@ fn endpoints(rows: BTreeMap<String, Vec<EndpointRow>>, services: &[Service]) -> 
     endpoints
 }
 
+fn rpcs(rows: BTreeMap<String, Vec<RpcRow>>) -> Vec<Rpc> {
+    let one = |service: &str, row: RpcRow| Rpc {
+        service: service.to_owned(),
+        operation: row.operation,
+        span: row.span,
+        inferred: row.inferred,
+    };
+    rows.into_iter().flat_map(|(service, rows)| rows.into_iter().map(move |row| one(&service, row))).collect()
+}
+
 fn statements(rows: BTreeMap<String, Vec<StatementRow>>) -> Vec<Statement> {
     let mut statements = Vec::new();
     for (service, rows) in rows {
@@ -157,6 +197,7 @@ fn statements(rows: BTreeMap<String, Vec<StatementRow>>) -> Vec<Statement> {
                 statements.push(Statement {
                     service: service.clone(),
                     instance: row.instance.clone(),
+                    system: row.system,
                     database: row.database.clone(),
                     table: row.table.clone(),
                     verb: verb.clone(),

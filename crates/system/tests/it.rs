@@ -143,15 +143,16 @@ fn a_call_cycle_is_found() {
         "format: 1\nservices:\n- {name: users, language: go, kind: loadgen, protocol: http}\n\
          - {name: a, language: go, kind: rpc, protocol: grpc, port: 1}\n\
          - {name: b, language: go, kind: rpc, protocol: grpc, port: 1}\ncalls:\n  users:\n\
-         \x20 - {to: a, protocol: grpc, operations: [x]}\n  a:\n  - {to: b, protocol: grpc, operations: [y]}\n\
-         \x20 b:\n  - {to: a, protocol: grpc, operations: [x]}\n",
+         \x20 - {to: a, protocol: grpc, operations: [p.A/x]}\n  a:\n  - {to: b, protocol: grpc, operations: [p.B/y]}\n\
+         \x20 b:\n  - {to: a, protocol: grpc, operations: [p.A/x]}\n",
     )
     .unwrap();
-    fs::write(copy.join("points.yaml"), "format: 1\nendpoints: {}\nstatements: {}\nmethods: {}\n").unwrap();
+    fs::write(copy.join("points.yaml"), "format: 1\nrpcs:\n  a: [{operation: p.A/x}]\n  b: [{operation: p.B/y}]\n")
+        .unwrap();
     fs::write(
         copy.join("journeys.yaml"),
-        "format: 1\nhandlers:\n  a:\n    x: [{to: b, operation: y}]\n  b:\n    y: [{to: a, operation: x}]\n\
-         journeys:\n- {name: round, weight: 1, requests: [{operation: x}]}\n",
+        "format: 1\nhandlers:\n  a:\n    p.A/x: [{to: b, operation: p.B/y}]\n  b:\n    p.B/y: [{to: a, operation: p.A/x}]\n\
+         journeys:\n- {name: round, weight: 1, requests: [{operation: p.A/x}]}\n",
     )
     .unwrap();
     let problem = Catalog::with_folder(folder.path()).unwrap_err();
