@@ -98,7 +98,7 @@ fn embedded() -> Vec<Files<'static>> {
         registration_only!("otel-demo"),
         registration_only!("ob"),
         registration_only!("sockshop"),
-        registration_only!("hs"),
+        with_simulation!("hs"),
         registration_only!("sn"),
         registration_only!("media"),
         registration_only!("teastore"),

@@ -13,6 +13,9 @@ use crate::{Protocol, Topology};
 /// Deepest call chain that is believed; deeper data has a cycle.
 const MAX_DEPTH: usize = 24;
 
+/// Most repetitions of one call in one handler that are believed.
+const MAX_TIMES: u32 = 50;
+
 /// What one user does, as a sequence of requests from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journey {
@@ -112,6 +115,16 @@ pub(crate) struct CallRow {
     parallel: bool,
     #[serde(default)]
     tolerated: bool,
+    /// The handling does not wait for this one, although it waits for others of the same connection.
+    #[serde(default, rename = "async")]
+    is_async: bool,
+    /// How often it is made, one after the other or, with `parallel`, all at once.
+    #[serde(default = "once")]
+    times: u32,
+}
+
+const fn once() -> u32 {
+    1
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -211,6 +224,8 @@ impl<'a> Resolver<'a> {
                 on_miss: false,
                 parallel: false,
                 tolerated: false,
+                is_async: false,
+                times: 1,
             };
             if let Some(root) = self.step(&place, generator, &row, 0) {
                 requests.push(Request { think_s: request.think_s, root });
@@ -255,7 +270,7 @@ impl<'a> Resolver<'a> {
             return None;
         }
         let rows: &'a [CallRow] = self.handlers.get(&(to, operation)).copied().unwrap_or_default();
-        let children = rows.iter().filter_map(|row| self.step(place, to, row, depth + 1)).collect();
+        let children = self.children(place, to, rows, depth + 1);
         Some(Step {
             from: from.to_owned(),
             to: to.to_owned(),
@@ -265,13 +280,29 @@ impl<'a> Resolver<'a> {
             endpoint,
             rpc,
             statement,
-            is_async: call.is_async,
+            is_async: call.is_async || row.is_async,
             via: call.via.clone(),
             on_miss: row.on_miss,
             parallel: row.parallel,
             tolerated: row.tolerated,
             children,
         })
+    }
+
+    /// The calls of one handler, those that are made several times repeated.
+    fn children(&mut self, place: &str, from: &str, rows: &[CallRow], depth: usize) -> Vec<Step> {
+        let mut children = Vec::with_capacity(rows.len());
+        for row in rows {
+            if !(1..=MAX_TIMES).contains(&row.times) {
+                let here = format!("{place}: {from} -> {} `{}`: times", row.to, row.operation);
+                self.report(&here, "the number of repetitions is out of range", "1 to 50");
+                continue;
+            }
+            if let Some(step) = self.step(place, from, row, depth) {
+                children.extend(std::iter::repeat_n(step, row.times as usize));
+            }
+        }
+        children
     }
 
     fn report(&mut self, place: &str, message: &str, expected: &str) {

@@ -28,8 +28,13 @@ impl<'a> Lint<'a> {
     fn services(&mut self) {
         self.unique("topology.yaml: services", self.topology.services.iter().map(|service| &service.name));
         for service in &self.topology.services {
-            let needs_port = service.kind != Kind::Loadgen;
-            if needs_port != service.port.is_some() {
+            // A worker may take its messages from a broker and listen on nothing.
+            let fits = match service.kind {
+                Kind::Loadgen => service.port.is_none(),
+                Kind::Worker => true,
+                _ => service.port.is_some(),
+            };
+            if !fits {
                 let place = format!("topology.yaml: services.{}", service.name);
                 self.report(
                     &place,

@@ -107,7 +107,7 @@ pub struct Service {
     pub kind: Kind,
     /// What it answers; of a load generator, what it speaks.
     pub protocol: Protocol,
-    /// Port that the container listens on; a load generator has none.
+    /// Port that the container listens on; a load generator has none, nor has a worker that only takes messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Product and version of an off-the-shelf service.
