@@ -52,7 +52,7 @@ pub struct Catalog {
     systems: BTreeMap<SystemCode, Arc<SystemData>>,
 }
 
-/// The text of one system's files; the last three come together or not at all.
+/// The text of one system's files.
 struct Files<'a> {
     /// The name that errors give to the folder.
     folder: String,
@@ -60,10 +60,13 @@ struct Files<'a> {
     simulation: Option<Simulation<'a>>,
 }
 
+/// The files without which nothing is simulated come together or not at all.
 struct Simulation<'a> {
     topology: &'a str,
     points: &'a str,
     journeys: &'a str,
+    /// Without it every service has the usual instrumentation of its language.
+    telemetry: Option<&'a str>,
 }
 
 macro_rules! embedded {
@@ -87,6 +90,7 @@ macro_rules! with_simulation {
                 topology: embedded!($code, "topology"),
                 points: embedded!($code, "points"),
                 journeys: embedded!($code, "journeys"),
+                telemetry: Some(embedded!($code, "telemetry")),
             }),
         }
     };
@@ -162,8 +166,12 @@ impl Catalog {
         };
         let system = read("system.yaml")?.ok_or_else(|| missing("system.yaml"))?;
         let parts = [read("topology.yaml")?, read("points.yaml")?, read("journeys.yaml")?];
+        let telemetry = read("telemetry.yaml")?;
+        let telemetry = telemetry.as_deref();
         let simulation = match &parts {
-            [Some(topology), Some(points), Some(journeys)] => Some(Simulation { topology, points, journeys }),
+            [Some(topology), Some(points), Some(journeys)] => {
+                Some(Simulation { topology, points, journeys, telemetry })
+            }
             [None, None, None] => None,
             [None, _, _] => return Err(missing("topology.yaml")),
             [_, None, _] => return Err(missing("points.yaml")),
@@ -200,15 +208,23 @@ fn load(folder: &str, files: &Simulation<'_>) -> Result<Topology> {
     let points = yaml::read(&format!("{folder}/points.yaml"), files.points)?;
     let journeys: crate::journey::File = yaml::read(&format!("{folder}/journeys.yaml"), files.journeys)?;
     let parts = yaml::parts(topology, points).map_err(|problem| within(folder, problem))?;
-    Topology::new(parts, journeys).map_err(|findings| {
-        let others = findings.len() - 1;
-        let first = findings.into_iter().next().expect("a failed check has at least one finding");
-        let mut first = within(folder, first);
-        if others > 0 {
-            first.message = format!("{} (and {others} more findings)", first.message);
-        }
-        first
-    })
+    let mut topology = Topology::new(parts, journeys).map_err(|findings| first_of(folder, findings))?;
+    if let Some(text) = files.telemetry {
+        let file: crate::telemetry::File = yaml::read(&format!("{folder}/telemetry.yaml"), text)?;
+        topology.telemetry = file.resolve(&topology).map_err(|findings| first_of(folder, findings))?;
+    }
+    Ok(topology)
+}
+
+/// The first finding, with the number of the others.
+fn first_of(folder: &str, findings: Vec<Problem>) -> Problem {
+    let others = findings.len() - 1;
+    let first = findings.into_iter().next().expect("a failed check has at least one finding");
+    let mut first = within(folder, first);
+    if others > 0 {
+        first.message = format!("{} (and {others} more findings)", first.message);
+    }
+    first
 }
 
 fn within(folder: &str, problem: Problem) -> Problem {

@@ -9,6 +9,7 @@ mod journey;
 mod lint;
 mod pattern;
 mod registration;
+mod telemetry;
 mod topology;
 mod yaml;
 
@@ -17,6 +18,9 @@ pub use journey::{Journey, Request, Step};
 pub use pattern::PathPattern;
 pub use registration::{
     ChartSource, DetectorProfile, Entrance, LatencyLimits, PathTemplate, Profile, Reclaim, Registration, Signal,
+};
+pub use telemetry::{
+    Conventions, Histograms, Level, LogLine, Logs, MetricsPath, Moment, ServiceTelemetry, Stack, StoreSpans, Telemetry,
 };
 pub use topology::{
     Call, Endpoint, Kind, Language, Method, Phase, Protocol, Retry, Rpc, Service, Statement, StoreSystem, Topology,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::Problem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Journey, PathPattern};
+use crate::{Journey, PathPattern, Telemetry};
 
 /// What a service is written in; `none` is an off-the-shelf product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -308,6 +308,7 @@ pub struct Topology {
     pub statements: Vec<Statement>,
     pub methods: Vec<Method>,
     pub journeys: Vec<Journey>,
+    pub telemetry: Telemetry,
     index: Index,
 }
 
@@ -338,6 +339,7 @@ impl Topology {
     pub(crate) fn new(parts: Parts, journeys: crate::journey::File) -> Result<Self, Vec<Problem>> {
         let mut topology = Self {
             index: Index::new(&parts),
+            telemetry: Telemetry::usual(&parts.services),
             services: parts.services,
             calls: parts.calls,
             endpoints: parts.endpoints,
