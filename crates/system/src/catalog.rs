@@ -99,12 +99,12 @@ macro_rules! with_simulation {
 fn embedded() -> Vec<Files<'static>> {
     vec![
         with_simulation!("ts"),
-        registration_only!("otel-demo"),
-        registration_only!("ob"),
+        with_simulation!("otel-demo"),
+        with_simulation!("ob"),
         registration_only!("sockshop"),
         with_simulation!("hs"),
-        registration_only!("sn"),
-        registration_only!("media"),
+        with_simulation!("sn"),
+        with_simulation!("media"),
         registration_only!("teastore"),
     ]
 }

@@ -56,7 +56,8 @@ pub struct Step {
     pub is_async: bool,
     /// The broker that carries it, for message flow between services.
     pub via: Option<String>,
-    /// Made only when a cache look-up before it missed.
+    /// Made only when the nearest cache look-up before it in the same handling missed; without one, when the cache inside
+    /// the process did.
     pub on_miss: bool,
     /// Started together with the call before it; the handling goes on when all of them have ended.
     pub parallel: bool,

@@ -87,6 +87,10 @@ impl<'a> Lint<'a> {
             if !endpoint.route.starts_with('/') {
                 self.report(&format!("{place}.{}", endpoint.operation()), "the route is not absolute", "`/...`");
             }
+            if !(200..400).contains(&endpoint.status) {
+                let place = format!("{place}.{}", endpoint.operation());
+                self.report(&place, "the status of a success is none", "200 to 399");
+            }
         }
     }
 

@@ -199,6 +199,10 @@ pub struct Endpoint {
     /// The same with `*`, to match real requests with.
     pub pattern: PathPattern,
     pub port: u16,
+    /// Name of the server's span, where it is not `METHOD /route`.
+    pub span: Option<String>,
+    /// Status code of a success: 200, or what forms (302) and creations (201) answer.
+    pub status: u16,
     pub inferred: bool,
 }
 
@@ -206,6 +210,11 @@ impl Endpoint {
     /// `METHOD /route`, as calls, steps and the server's span name it.
     pub fn operation(&self) -> String {
         format!("{} {}", self.method, self.route)
+    }
+
+    /// Name of the server's span.
+    pub fn span_name(&self) -> String {
+        self.span.clone().unwrap_or_else(|| self.operation())
     }
 }
 

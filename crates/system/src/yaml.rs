@@ -83,7 +83,15 @@ struct EndpointRow {
     #[serde(default)]
     port: Option<u16>,
     #[serde(default)]
+    span: Option<String>,
+    #[serde(default = "ok")]
+    status: u16,
+    #[serde(default)]
     inferred: bool,
+}
+
+const fn ok() -> u16 {
+    200
 }
 
 #[derive(Deserialize)]
@@ -172,6 +180,8 @@ fn endpoints(rows: BTreeMap<String, Vec<EndpointRow>>, services: &[Service]) -> 
                 route: row.route,
                 // A service without a port is reported by the lint; 0 never reaches a caller.
                 port: row.port.or(listens).unwrap_or_default(),
+                span: row.span,
+                status: row.status,
                 inferred: row.inferred,
             });
         }

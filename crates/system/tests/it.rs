@@ -40,8 +40,6 @@ fn eight_systems_are_built_in_and_train_ticket_can_be_simulated() {
     let catalog = Catalog::builtin().unwrap();
     let codes: Vec<&str> = catalog.codes().map(SystemCode::as_str).collect();
     assert_eq!(codes, ["hs", "media", "ob", "otel-demo", "sn", "sockshop", "teastore", "ts"]);
-    let problem = catalog.get(&code("ob")).unwrap().topology().unwrap_err();
-    assert_eq!(problem.code, "system.no_simulation_data");
 
     let ts = catalog.get(&code("ts")).unwrap();
     assert_eq!(ts.registration.slot_number("ts7"), Some(7));
@@ -87,6 +85,19 @@ fn a_folder_replaces_a_whole_system_and_keeps_the_others() {
     assert_eq!(catalog.codes().count(), 8);
     let problem = catalog.get(&code("tt")).unwrap_err();
     assert_eq!((problem.code.as_ref(), problem.fix.as_deref()), ("system.unknown", Some("did you mean `ts`?")));
+}
+
+#[test]
+fn a_system_without_data_can_be_registered_but_not_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("ob")).unwrap();
+    fs::copy(own_systems().join("ob/system.yaml"), folder.path().join("ob/system.yaml")).unwrap();
+    let ob = Catalog::with_folder(folder.path()).unwrap().get(&code("ob")).unwrap();
+    assert_eq!(ob.topology().unwrap_err().code, "system.no_simulation_data");
+    fs::write(folder.path().join("ob/points.yaml"), "format: 1\n").unwrap();
+    let problem = Catalog::with_folder(folder.path()).unwrap_err();
+    assert_eq!(problem.code, "system.file_missing");
+    assert!(problem.place.as_deref().unwrap_or_default().ends_with("ob/topology.yaml"), "{problem}");
 }
 
 #[test]

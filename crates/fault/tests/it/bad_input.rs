@@ -3,7 +3,7 @@
 use fault::{Resolved, Spec, check_batch, resolve};
 use model::SystemCode;
 use serde_json::{Value, json};
-use system::Catalog;
+use system::SystemData;
 
 use crate::{TS, resolved, spec};
 
@@ -149,8 +149,8 @@ fn targets_without_what_the_fault_needs() {
     for (value, code, told) in cases {
         refused(value, code, told);
     }
-    let ob = Catalog::builtin().unwrap().get(&SystemCode::parse("ob").unwrap()).unwrap();
-    let problem = resolve(&spec(plain("pod_kill", "frontend")), &ob).unwrap_err();
+    let registered_only = SystemData { registration: TS.registration.clone(), topology: None };
+    let problem = resolve(&spec(plain("pod_kill", "ts-order-service")), &registered_only).unwrap_err();
     assert_eq!(problem.code, "system.no_simulation_data");
 }
 
