@@ -75,12 +75,6 @@ macro_rules! embedded {
     };
 }
 
-macro_rules! registration_only {
-    ($code:literal) => {
-        Files { folder: format!("systems/{}", $code), system: embedded!($code, "system"), simulation: None }
-    };
-}
-
 macro_rules! with_simulation {
     ($code:literal) => {
         Files {
@@ -101,11 +95,11 @@ fn embedded() -> Vec<Files<'static>> {
         with_simulation!("ts"),
         with_simulation!("otel-demo"),
         with_simulation!("ob"),
-        registration_only!("sockshop"),
+        with_simulation!("sockshop"),
         with_simulation!("hs"),
         with_simulation!("sn"),
         with_simulation!("media"),
-        registration_only!("teastore"),
+        with_simulation!("teastore"),
     ]
 }
 

@@ -17,7 +17,8 @@ pub use catalog::{Catalog, SystemData};
 pub use journey::{Journey, Request, Step};
 pub use pattern::PathPattern;
 pub use registration::{
-    ChartSource, DetectorProfile, Entrance, LatencyLimits, PathTemplate, Profile, Reclaim, Registration, Signal,
+    ChartSource, DetectorProfile, Entrance, LatencyLimits, PathTemplate, Prerequisite, Profile, Reclaim, Registration,
+    Signal,
 };
 pub use telemetry::{
     Conventions, Histograms, Level, LogLine, Logs, MetricsPath, Moment, ServiceTelemetry, Stack, StoreSpans, Telemetry,

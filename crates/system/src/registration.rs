@@ -22,6 +22,9 @@ pub struct Registration {
     pub warmup_s: u32,
     pub reclaim: Reclaim,
     pub chart: ChartSource,
+    /// What must run on the cluster before the system's own chart is installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prerequisites: Vec<Prerequisite>,
     pub entrance: Entrance,
     pub profile: Profile,
 }
@@ -44,6 +47,22 @@ pub struct ChartSource {
     pub repository: String,
     /// Versions whose behaviour is described by this data, oldest first.
     pub known_versions: Vec<String>,
+}
+
+/// A chart that serves all slots of a system and lives in a namespace of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prerequisite {
+    /// Name of its release.
+    pub name: String,
+    pub chart: String,
+    /// Classic repository (`https://`) or registry (`oci://`).
+    pub repository: String,
+    pub namespace: String,
+    /// Constraint as Helm writes it, such as `>=3.4`.
+    pub version: String,
+    /// What of the system does not work without it.
+    pub why: String,
 }
 
 /// Where load enters the system.
