@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cluster;
+mod emergent;
 mod faults;
 mod output;
+mod picture;
 mod probe;
 mod queueing;
