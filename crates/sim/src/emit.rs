@@ -281,7 +281,7 @@ impl Recorder {
                 buffer.meters.client(frame.call, frame.status, failure, now - frame.start);
                 buffer.spans.push(span);
             }
-            CallKind::Publish | CallKind::Process => buffer.spans.push(span),
+            _ => buffer.spans.push(span),
         }
     }
 

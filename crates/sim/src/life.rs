@@ -65,9 +65,9 @@ impl World {
         self.break_connections(slot);
         self.recorder.lose(slot);
         let service = self.pods[slot as usize].service;
-        for (link, &(from, to)) in self.plan.links.iter().enumerate() {
-            if to == service {
-                self.places[from as usize].clone().for_each(|caller| self.pods[caller as usize].idle[link] = 0);
+        for route in self.plan.routes.iter().filter(|route| route.to == service) {
+            for caller in self.places[route.from as usize].clone() {
+                self.pods[caller as usize].channels[usize::from(route.place)].forget(slot);
             }
         }
         let pod = &mut self.pods[slot as usize];

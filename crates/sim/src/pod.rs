@@ -1,11 +1,12 @@
 //! A pod and the process in it: life, processor, workers, pools, heap, and what its exporters would report.
 
 use crate::engine::{MILLI, SECOND, Time};
+use crate::plan::CallKind;
 use crate::plan::{ServiceId, ServicePlan, Workload};
-use crate::profile::{DATABASE_POOL, Heap, MIB, Profile};
+use crate::profile::{Heap, MIB, Profile};
 use crate::request::Ref;
 use crate::rng::{Draw, Stream, join};
-use crate::station::{Cpu, Pool};
+use crate::station::{Channel, Cpu, Pool};
 
 /// Cores of a node, which bound what one container can run at once.
 pub const NODE_CORES: f64 = 16.0;
@@ -139,9 +140,10 @@ pub struct Pod {
     /// Marks the one planned look at the processor that counts.
     pub cpu_mark: u32,
     pub workers: Pool<Ref>,
-    pub database: Pool<Ref>,
-    /// Idle connections by link.
-    pub idle: Vec<u16>,
+    /// Threads that work on messages.
+    pub listeners: Pool<Ref>,
+    /// Its connections, in the order of its service's routes.
+    pub channels: Vec<Channel>,
     pub heap: Option<HeapState>,
     /// Demand on the processor of a periodic job, and of processes that are not the service's, in cores.
     pub job: f64,
@@ -159,7 +161,14 @@ pub struct Pod {
 }
 
 impl Pod {
-    pub fn new(service: ServiceId, ordinal: u16, slot: u16, plan: &ServicePlan, links: usize, stream: Stream) -> Self {
+    pub fn new(
+        service: ServiceId,
+        ordinal: u16,
+        slot: u16,
+        plan: &ServicePlan,
+        channels: Vec<Channel>,
+        stream: Stream,
+    ) -> Self {
         let profile = plan.profile;
         let mut pod = Self {
             service,
@@ -181,9 +190,9 @@ impl Pod {
             cpu: Cpu::new(NODE_CORES, Some(profile.cpu_limit)),
             life_mark: 0,
             cpu_mark: 0,
-            workers: Pool::new(profile.workers, profile.backlog),
-            database: Pool::new(DATABASE_POOL, u32::MAX),
-            idle: vec![0; links],
+            workers: Pool::new(profile.workers, u32::MAX),
+            listeners: Pool::new(profile.listeners, u32::MAX),
+            channels,
             heap: profile.heap.map(HeapState::new),
             job: 0.0,
             bustle: 1.0,
@@ -224,6 +233,16 @@ impl Pod {
         self.ip = format!("10.244.{}.{host}", self.node + 1);
     }
 
+    /// The pool of connections to a relational database.
+    pub fn database(&self) -> Option<&Pool<Ref>> {
+        self.channels.iter().find(|channel| channel.kind == CallKind::Sql && channel.bounded()).map(|sql| &sql.pool)
+    }
+
+    /// New connections find no room: all workers are taken and the queue is full.
+    pub fn accepts_no_more(&self) -> bool {
+        self.workers.waiting() >= self.profile.backlog
+    }
+
     pub const fn serves(&self) -> bool {
         matches!(self.state, PodState::Ready)
     }
@@ -250,8 +269,8 @@ impl Pod {
         self.epoch += 1;
         self.cpu.clear(now);
         self.workers.clear(now);
-        self.database.clear(now);
-        self.idle.fill(0);
+        self.listeners.clear(now);
+        self.channels.iter_mut().for_each(|channel| channel.clear(now));
         self.job = 0.0;
         self.stress = 0.0;
         self.ballast = 0.0;

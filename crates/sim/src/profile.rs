@@ -3,7 +3,11 @@
 //! The values follow the defaults of the products (Tomcat, `HikariCP`, Caddy, the JDK) and published measurements of
 //! them; they are the same for every service of one kind, and no fault or algorithm has a say in them.
 
-use system::{Kind, Language, Protocol, Service};
+pub mod client;
+
+use system::{Kind, Language, Service};
+
+pub use self::client::Client;
 
 use crate::engine::{SECOND, Time};
 
@@ -27,8 +31,10 @@ pub struct Heap {
 pub struct Profile {
     /// Worker threads; `u32::MAX` is unbounded.
     pub workers: u32,
-    /// Connections that wait for a worker before they are refused.
+    /// Requests that wait for a worker before new connections find no room.
     pub backlog: u32,
+    /// Threads that work on messages.
+    pub listeners: u32,
     /// CPU limit in cores.
     pub cpu_limit: f64,
     /// CPU that the idle process uses, in cores.
@@ -53,7 +59,8 @@ pub struct Profile {
 
 const BASE: Profile = Profile {
     workers: u32::MAX,
-    backlog: 0,
+    backlog: u32::MAX,
+    listeners: 1,
     cpu_limit: 1.0,
     cpu_idle: 0.002,
     memory_limit: 512.0 * MIB,
@@ -108,9 +115,6 @@ const DATABASE: Profile = Profile {
 const BROKER: Profile =
     Profile { cpu_idle: 0.02, memory_base: 140.0 * MIB, start: (8.0, 15.0), work_ms: (0.1, 0.3), work_cv: 0.5, ..BASE };
 
-/// A message listener: one consumer that takes messages in order.
-const LISTENER: Profile = Profile { workers: 1, backlog: u32::MAX, ..SPRING };
-
 const SCRIPT: Profile =
     Profile { workers: 40, backlog: 100, memory_base: 80.0 * MIB, start: (2.0, 6.0), work_ms: (2.0, 5.0), ..BASE };
 
@@ -120,13 +124,8 @@ pub fn of(service: &Service) -> Profile {
         (Kind::Gateway, _) => GATEWAY,
         (Kind::Db | Kind::Cache, _) => DATABASE,
         (Kind::Mq, _) => BROKER,
-        (Kind::Worker, _) if service.protocol == Protocol::Amqp => LISTENER,
         _ if service.runs_on_jvm() => SPRING,
         (_, Language::Python | Language::Javascript | Language::Typescript | Language::Ruby | Language::Php) => SCRIPT,
         _ => BASE,
     }
 }
-
-/// `HikariCP`: connections per pool, and how long a thread waits for one.
-pub const DATABASE_POOL: u32 = 10;
-pub const DATABASE_POOL_WAIT: Time = 30 * SECOND;

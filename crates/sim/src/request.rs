@@ -1,9 +1,10 @@
 //! The life of a call: connection, link, worker, own work, calls of its own, answer. Time-outs belong to the caller.
 
 mod calling;
+mod connecting;
+mod ending;
 mod handling;
 mod message;
-mod statement;
 
 use crate::engine::Time;
 use crate::plan::CallId;
@@ -43,10 +44,14 @@ pub enum Failure {
     Thrown(u16),
     /// A call that it made failed.
     Upstream,
+    /// The caller did not want the answer any more.
+    Cancelled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// Planned: begins after a pause.
+    Planned,
     /// On the way there, or before it.
     Going,
     /// Waits for a connection of the caller's pool.
@@ -74,6 +79,41 @@ pub struct Session {
     pub number: u64,
 }
 
+impl Frame {
+    /// A call that nobody has begun yet.
+    fn new(call: CallId, caller: Caller, epoch: u32, now: Time) -> Self {
+        Self {
+            generation: 0,
+            used: true,
+            call,
+            key: caller.key,
+            trace: caller.trace,
+            parent_span: caller.span,
+            parent: caller.parent,
+            session: caller.session,
+            caller: caller.pod,
+            caller_epoch: epoch,
+            pod: u16::MAX,
+            epoch: 0,
+            start: now,
+            served: now,
+            phase: Phase::Planned,
+            client_open: true,
+            holds_connection: false,
+            attempt: 0,
+            next_child: 0,
+            waits: 0,
+            child: None,
+            sibling: None,
+            work: 0.0,
+            failure: Failure::None,
+            cause: None,
+            outcome: Failure::None,
+            status: 0,
+        }
+    }
+}
+
 pub struct Frame {
     generation: u32,
     used: bool,
@@ -92,9 +132,17 @@ pub struct Frame {
     /// Start of the handling; of a statement, when its connection was there.
     pub served: Time,
     phase: Phase,
+    /// Somebody waits for the outcome at the caller's side.
     client_open: bool,
     holds_connection: bool,
+    /// Attempts of the caller before this one.
+    attempt: u8,
     next_child: u16,
+    /// Calls under way that the handling waits for, and the one that started last.
+    waits: u16,
+    child: Option<Ref>,
+    /// The call of the same handling that started before this one.
+    sibling: Option<Ref>,
     /// Own work of each stretch between calls.
     pub work: f64,
     /// How the handling went.
@@ -166,13 +214,17 @@ pub mod salt {
     pub const INNER: u64 = 3;
     pub const TRACE: u64 = 4;
     pub const DELIVERY: u64 = 5;
+    pub(super) const CANCEL: u64 = 1 << 37;
+    pub(super) const REDELIVERY: u64 = 1 << 38;
     pub const CHILD: u64 = 1 << 32;
+    pub(super) const RETRY: u64 = 1 << 36;
     pub(super) const THERE: u64 = 1 << 33;
     pub(super) const BACK: u64 = 1 << 34;
     pub(super) const CONNECT: u64 = 1 << 35;
 }
 
 /// Who makes a call.
+#[derive(Clone, Copy)]
 struct Caller {
     parent: Option<Ref>,
     session: Option<Session>,

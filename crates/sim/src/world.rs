@@ -17,10 +17,11 @@ use crate::link::Link;
 use crate::load::Load;
 use crate::noise::Noise;
 use crate::patience::Patience;
-use crate::plan::{Plan, ServicePlan};
+use crate::plan::{CallKind, Plan, ServicePlan};
 use crate::pod::{NODES, Pod, Step};
 use crate::request::{Frames, Ref, Session};
 use crate::rng::{Stream, join, name_key};
+use crate::station::Channel;
 use crate::witness::Meters;
 
 /// Exporters report every 15 s.
@@ -39,6 +40,7 @@ pub enum Event {
         at: Ref,
         attempt: u32,
     },
+    Connected(Ref),
     Send {
         at: Ref,
         attempt: u32,
@@ -57,8 +59,12 @@ pub enum Event {
         queue: u8,
     },
     PoolWait(Ref),
-    /// A pool tries to reach its database again.
+    /// A client tries to connect again.
     Acquire(Ref),
+    /// A caller tries the call again, or begins a call that it planned.
+    Begin(Ref),
+    /// The callee learns that the caller does not want the answer any more.
+    Cancel(Ref),
     Life {
         slot: u16,
         mark: u32,
@@ -155,7 +161,12 @@ impl World {
             let first = pods.len() as u16;
             for ordinal in 0..description.replicas {
                 let slot = pods.len() as u16;
-                let mut pod = Pod::new(service as u16, ordinal, slot, description, plan.links.len(), streams.names);
+                let channels = description.routes.iter().map(|&route| {
+                    let route = &plan.routes[route as usize];
+                    Channel::new(route.kind, route.client)
+                });
+                let channels = channels.collect();
+                let mut pod = Pod::new(service as u16, ordinal, slot, description, channels, streams.names);
                 pod.slowness = noise.slowness(pod.place());
                 pod.drift = noise.memory_drift(pod.place());
                 pods.push(pod);
@@ -256,6 +267,7 @@ impl World {
             Event::Arrival => self.arrival(),
             Event::Request(session) => self.request(session),
             Event::Connect { at, attempt } => self.connect(at, attempt),
+            Event::Connected(at) => self.connected(at),
             Event::Send { at, attempt } => self.send(at, attempt),
             Event::Arrive(at) => self.arrive(at),
             Event::Returned(at) => self.returned(at),
@@ -263,7 +275,9 @@ impl World {
             Event::Cpu { slot, mark } => self.processor(slot, mark),
             Event::Impatient { queue } => self.look_at_clock(queue),
             Event::PoolWait(at) => self.pool_wait_over(at),
-            Event::Acquire(at) => self.connected(at),
+            Event::Acquire(at) => self.go(at),
+            Event::Begin(at) => self.begin(at),
+            Event::Cancel(at) => self.cancelled(at),
             Event::Life { slot, mark, step } => self.live(slot, mark, step),
             Event::Periodic { slot, start } => self.periodic_job(slot, start),
             Event::Report { slot, exporter, number } => self.report(slot, exporter, number),
@@ -380,8 +394,8 @@ impl World {
     fn queues(&self, slot: u16) -> Vec<(String, u64, u64)> {
         let broker = self.pods[slot as usize].service;
         let mut queues: Vec<(String, u64, u64)> = Vec::new();
-        for call in &self.plan.calls {
-            let (Some(delivers), true) = (call.delivers, call.to == broker) else { continue };
+        let publishes = self.plan.calls.iter().filter(|call| call.to == broker);
+        for &delivers in publishes.flat_map(|call| &call.delivers) {
             let delivered = &self.plan.calls[delivers as usize];
             let name = &self.plan.operations[delivered.operation as usize].route;
             if queues.iter().any(|(known, ..)| known == name) {
@@ -389,8 +403,8 @@ impl World {
             }
             let consumers = self.places[delivered.to as usize].clone();
             let (waiting, working) = consumers.fold((0, 0), |(waiting, working), slot| {
-                let workers = &self.pods[slot as usize].workers;
-                (waiting + u64::from(workers.waiting()), working + u64::from(workers.busy()))
+                let listeners = &self.pods[slot as usize].listeners;
+                (waiting + u64::from(listeners.waiting()), working + u64::from(listeners.busy()))
             });
             let held = self.undelivered[delivered.to as usize].len() as u64;
             queues.push((name.clone(), waiting + held, working));
@@ -401,11 +415,18 @@ impl World {
     /// Connections that clients hold open at a database.
     fn sessions(&self, slot: u16) -> u64 {
         let database = self.pods[slot as usize].service;
-        let clients = self.pods.iter().filter(|pod| {
-            let service = &self.plan.services[pod.service as usize];
-            service.has_database && pod.runs() && self.plan.link(pod.service, database).is_some()
-        });
-        clients.map(|pod| u64::from(pod.database.servers())).sum()
+        let mut sessions = 0;
+        for route in self.plan.routes.iter().filter(|route| route.to == database) {
+            for client in self.places[route.from as usize].clone() {
+                let pod = &self.pods[client as usize];
+                let channel = &pod.channels[usize::from(route.place)];
+                // A pool of this kind fills up at its start and stays so.
+                let fixed = channel.kind == CallKind::Sql && channel.client.persistent;
+                let held = if fixed { channel.pool.servers() } else { channel.connections() };
+                sessions += if pod.runs() { u64::from(held) } else { 0 };
+            }
+        }
+        sessions
     }
 }
 

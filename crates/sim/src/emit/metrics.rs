@@ -393,8 +393,9 @@ fn jvm(round: &mut Round<'_>, reading: &mut Reading<'_>) {
 
 fn hikari(round: &mut Round<'_>, pod: &Pod) {
     let pool = [text("pool.name", "HikariPool-1")];
-    let busy = f64::from(pod.database.busy());
-    let (idle, waiting) = (f64::from(pod.database.servers()) - busy, f64::from(pod.database.waiting()));
+    let Some(connections) = pod.database() else { return };
+    let busy = f64::from(connections.busy());
+    let (idle, waiting) = (f64::from(connections.servers()) - busy, f64::from(connections.waiting()));
     let state = |state: &str| [text("pool.name", "HikariPool-1"), text("state", state)];
     round.sum("db.client.connections.usage", "{connection}", false, &[(busy, &state("used")), (idle, &state("idle"))]);
     round.sum("db.client.connections.pending_requests", "{request}", false, &[(waiting, &pool)]);

@@ -131,6 +131,7 @@ fn fails(record: &SpanRecord, kind: CallKind) -> bool {
     match (kind, record.part) {
         (CallKind::Http, Part::Client) => record.status >= 400 || record.status == 0,
         (CallKind::Http, Part::Server) => record.status >= 500,
+        (CallKind::Grpc | CallKind::Thrift, Part::Client | Part::Server) => kind.failed(record.failure, record.status),
         _ => record.failure != Failure::None,
     }
 }

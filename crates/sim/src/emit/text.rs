@@ -65,6 +65,8 @@ impl CallText {
         let mut made = match call.kind {
             CallKind::Http => http(operation, from, to),
             CallKind::Sql => sql(operation, to),
+            CallKind::Grpc | CallKind::Thrift => procedure(operation, call.kind, to),
+            CallKind::Mongo | CallKind::Redis | CallKind::Memcached => command(operation, to),
             CallKind::Publish => message(operation, to, "publish"),
             CallKind::Process => message(operation, &plan.services[call.from as usize], "process"),
         };
@@ -183,6 +185,52 @@ fn repository(verb: &str, table: &str) -> (String, &'static str) {
         _ => "findById",
     };
     (name, method)
+}
+
+/// A remote procedure, by the conventions for RPC.
+fn procedure(operation: &OperationPlan, kind: CallKind, to: &ServicePlan) -> CallText {
+    let common = vec![
+        text("rpc.system", if kind == CallKind::Grpc { "grpc" } else { "thrift" }),
+        text("rpc.service", operation.route.as_str()),
+        text("rpc.method", operation.method.as_str()),
+    ];
+    let mut client = common.clone();
+    client.push(text("server.address", to.dns_name.as_str()));
+    client.push(int("server.port", i64::from(to.service_port.unwrap_or(80))));
+    CallText {
+        client_name: operation.name.clone(),
+        client,
+        server_name: operation.span.clone().unwrap_or_else(|| operation.name.clone()),
+        server: common,
+        inner: None,
+        base: String::new(),
+        path: Path::new(""),
+        logger: None,
+        function: String::new(),
+        access_log: false,
+    }
+}
+
+/// A command to a store without a language of statements.
+fn command(operation: &OperationPlan, to: &ServicePlan) -> CallText {
+    let mut client = vec![text("db.operation", operation.method.as_str())];
+    if let Some(store) = operation.store {
+        client.push(text("db.system", store.as_str()));
+    }
+    client.push(text("server.address", to.dns_name.as_str()));
+    client.push(int("server.port", i64::from(to.service_port.unwrap_or(80))));
+    CallText {
+        client_name: operation.span.clone().unwrap_or_else(|| operation.name.clone()),
+        client,
+        server_name: String::new(),
+        server: Vec::new(),
+        inner: None,
+        base: String::new(),
+        path: Path::new(""),
+        logger: None,
+        function: String::new(),
+        access_log: false,
+    }
 }
 
 fn message(operation: &OperationPlan, broker: &ServicePlan, verb: &'static str) -> CallText {

@@ -1,6 +1,6 @@
-//! The caller's side of a call: connection, sending, answer, time-out.
+//! The caller's side of a call until it is sent: who calls, when it begins, and the way there and back.
 
-use super::{Caller, Cause, Failure, Frame, Phase, Ref, Session, salt};
+use super::{Caller, Failure, Frame, Phase, Ref, Session, salt};
 use crate::engine::{MICRO, SECOND, Time, nanos};
 use crate::link::Flight;
 use crate::plan::{CallId, CallKind};
@@ -25,69 +25,34 @@ impl World {
         let root = self.plan.journeys[session.journey as usize].requests[session.request as usize].root;
         let key = self.streams.requests.id(join(session.number, u64::from(session.request)));
         let caller = Caller { parent: None, session: Some(session), pod: generator, key, trace: key, span: 0 };
-        self.call(root, caller);
+        let at = self.plan_call(root, caller);
+        self.begin(at);
     }
 
-    pub(super) fn call(&mut self, id: CallId, caller: Caller) {
+    /// A call that is about to begin.
+    pub(super) fn plan_call(&mut self, id: CallId, caller: Caller) -> Ref {
+        let epoch = self.pods[caller.pod as usize].epoch;
+        self.frames.insert(Frame::new(id, caller, epoch, self.events.now()))
+    }
+
+    /// The caller begins: its clock runs from now on.
+    pub(crate) fn begin(&mut self, at: Ref) {
         let now = self.events.now();
-        let plan = &self.plan.calls[id as usize];
-        let kind = plan.kind;
-        let at = self.frames.insert(Frame {
-            generation: 0,
-            used: true,
-            call: id,
-            key: caller.key,
-            trace: caller.trace,
-            parent_span: caller.span,
-            parent: caller.parent,
-            session: caller.session,
-            caller: caller.pod,
-            caller_epoch: self.pods[caller.pod as usize].epoch,
-            pod: u16::MAX,
-            epoch: 0,
-            start: now,
-            served: now,
-            phase: Phase::Going,
-            client_open: true,
-            holds_connection: false,
-            next_child: 0,
-            work: 0.0,
-            failure: Failure::None,
-            cause: None,
-            outcome: Failure::None,
-            status: 0,
-        });
-        match kind {
-            CallKind::Sql => self.take_connection(at),
-            CallKind::Publish => self.publish(at),
-            CallKind::Http | CallKind::Process => self.go(at),
-        }
-    }
-
-    /// Chooses the instance and opens or reuses a connection.
-    pub(super) fn go(&mut self, at: Ref) {
-        let Some(frame) = self.frames.get(at) else { return };
-        let plan = &self.plan.calls[frame.call as usize];
-        let (there, caller) = (plan.there as usize, frame.caller as usize);
-        let patience = self.pods[caller].profile.patience;
-        let Some(pod) = self.choose(plan.to, frame.key) else {
-            self.refuse(at);
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        if !frame.client_open {
+            self.frames.remove(at);
             return;
-        };
-        let epoch = self.pods[pod as usize].epoch;
-        let frame = self.frames.get_mut(at).expect("it was there a moment ago");
-        (frame.pod, frame.epoch) = (pod, epoch);
-        if let Some(patience) = patience {
-            let now = self.events.now();
-            if let Some((queue, end)) = self.patience.start(now, patience, at) {
-                self.events.plan(end, Event::Impatient { queue });
-            }
         }
-        if self.pods[caller].idle[there] > 0 {
-            self.pods[caller].idle[there] -= 1;
-            self.send(at, 0);
-        } else {
-            self.connect(at, 0);
+        (frame.start, frame.served, frame.phase) = (now, now, Phase::Going);
+        let plan = &self.plan.calls[frame.call as usize];
+        if let Some(timeout) = plan.timeout
+            && let Some((queue, end)) = self.patience.start(now, timeout, at)
+        {
+            self.events.plan(end, Event::Impatient { queue });
+        }
+        match plan.kind {
+            CallKind::Publish => self.publish(at),
+            _ => self.take_connection(at),
         }
     }
 
@@ -97,25 +62,9 @@ impl World {
         if places.len() == 1 {
             return places.into_iter().find(|&pod| self.pods[pod as usize].in_endpoints);
         }
-        let open: Vec<u16> = places.filter(|&pod| self.pods[pod as usize].in_endpoints).collect();
-        if open.is_empty() { None } else { Some(open[self.streams.travel.at(key).below(open.len())]) }
-    }
-
-    pub(crate) fn connect(&mut self, at: Ref, attempt: u32) {
-        let Some(frame) = self.frames.get(at) else { return };
-        if !frame.client_open {
-            self.frames.remove(at);
-            return;
-        }
-        let there = self.plan.calls[frame.call as usize].there as usize;
-        let mut draw = self.streams.travel.at(join(frame.key, salt::CONNECT + u64::from(attempt)));
-        let (pod, now) = (frame.pod as usize, self.events.now());
-        match self.links[there].connect(attempt, &mut draw, &mut self.meters) {
-            Flight::Arrives(_) if !self.pods[pod].serves() => self.refuse(at),
-            Flight::Arrives(after) => self.events.plan(now + after, Event::Send { at, attempt: 0 }),
-            Flight::Again(after) => self.events.plan(now + after, Event::Connect { at, attempt: attempt + 1 }),
-            Flight::GivenUp => self.fail(at, Failure::Unreachable, 1),
-        }
+        let open = || places.clone().filter(|&pod| self.pods[pod as usize].in_endpoints);
+        let count = open().count();
+        if count == 0 { None } else { open().nth(self.streams.travel.at(key).below(count)) }
     }
 
     /// Sends the request, or the answer once the call is returning.
@@ -148,6 +97,7 @@ impl World {
         }
     }
 
+    /// Nobody listens where the call goes to.
     pub(super) fn refuse(&mut self, at: Ref) {
         let Some(frame) = self.frames.get(at) else { return };
         let after = nanos(self.streams.travel.at(frame.key ^ salt::BACK).between(REFUSAL.0, REFUSAL.1));
@@ -161,55 +111,9 @@ impl World {
             self.frames.remove(at);
             return;
         }
-        (frame.outcome, frame.status, frame.phase) = (failure, 0, Phase::Returning);
+        let kind = self.plan.calls[frame.call as usize].kind;
+        (frame.outcome, frame.status, frame.phase) = (failure, without_answer(kind, failure), Phase::Returning);
         self.events.plan(self.events.now() + after, Event::Returned(at));
-    }
-
-    /// The caller has the answer, or knows that there will be none.
-    pub(crate) fn returned(&mut self, at: Ref) {
-        let now = self.events.now();
-        let Some(frame) = self.frames.get(at) else { return };
-        if frame.client_open {
-            self.recorder.called(now, frame);
-            self.give_back(at);
-            self.tell(at);
-        }
-        self.frames.remove(at);
-    }
-
-    /// Returns the connection that the call used.
-    pub(super) fn give_back(&mut self, at: Ref) {
-        let now = self.events.now();
-        let Some(frame) = self.frames.get(at) else { return };
-        let plan = &self.plan.calls[frame.call as usize];
-        let caller = &mut self.pods[frame.caller as usize];
-        if frame.holds_connection {
-            if let Some(next) = caller.database.leave(now) {
-                self.connected(next);
-            }
-        } else if plan.kind == CallKind::Http && frame.outcome == Failure::None {
-            let idle = &mut caller.idle[plan.there as usize];
-            *idle = (*idle + 1).min(caller.profile.idle_connections);
-        }
-    }
-
-    /// Tells the caller how the call went.
-    pub(super) fn tell(&mut self, at: Ref) {
-        let Some(frame) = self.frames.get(at) else { return };
-        let failed = frame.outcome != Failure::None || frame.status >= 400;
-        let cause = Cause { call: frame.call, failure: frame.outcome, status: frame.status };
-        let (parent, session, key) = (frame.parent, frame.session, frame.key);
-        let now = self.events.now();
-        if let Some(session) = session {
-            self.entrance.record(now, now - frame.start, failed);
-            self.next_request(session, failed, key);
-        }
-        let Some(parent) = parent else { return };
-        let Some(waiting) = self.frames.get_mut(parent) else { return };
-        if failed {
-            (waiting.failure, waiting.cause) = (Failure::Upstream, Some(cause));
-        }
-        self.work(parent);
     }
 
     pub(super) fn next_request(&mut self, session: Session, failed: bool, key: u64) {
@@ -224,24 +128,18 @@ impl World {
         self.events.plan(self.events.now() + pause, Event::Request(session));
     }
 
-    /// The caller's patience ended. What happens at the callee goes on.
-    pub(crate) fn impatient(&mut self, at: Ref) {
-        let now = self.events.now();
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        if !frame.client_open {
-            return;
-        }
-        (frame.outcome, frame.status) = (Failure::Timeout, 0);
-        let frame = self.frames.get(at).expect("it was there a moment ago");
-        self.recorder.called(now, frame);
-        self.tell(at);
-        if let Some(frame) = self.frames.get_mut(at) {
-            frame.client_open = false;
-            frame.parent = None;
-        }
-    }
-
     pub(super) fn charge(&mut self, slot: u16, work: f64) {
         self.pods[slot as usize].cpu.charge(work);
+    }
+}
+
+/// The status that a client library gives a call without an answer. gRPC has numbers for it (1 cancelled, 4 deadline
+/// exceeded, 14 unavailable); elsewhere there is none.
+pub(super) const fn without_answer(kind: CallKind, failure: Failure) -> u16 {
+    match (kind, failure) {
+        (CallKind::Grpc, Failure::Cancelled) => 1,
+        (CallKind::Grpc, Failure::Timeout) => 4,
+        (CallKind::Grpc, _) => 14,
+        _ => 0,
     }
 }

@@ -1,12 +1,12 @@
 //! The callee's side of a call: worker, own work, calls of its own, answer.
 
-use super::{Caller, Failure, Frame, Phase, Ref, salt};
+use super::{Caller, Cause, Failure, Frame, Phase, Ref, salt};
 use crate::engine::MILLI;
 use crate::gate::{Advice, Rewrite};
 use crate::plan::CallKind;
 use crate::pod::Pause;
 use crate::rng::join;
-use crate::station::Entry;
+use crate::station::{Entry, Pool};
 use crate::world::{Event, World};
 
 /// Share of the own work that is done before an operation fails by itself.
@@ -19,17 +19,24 @@ impl World {
         let pod = &self.pods[frame.pod as usize];
         if kind == CallKind::Process {
             self.deliver(at);
-            return;
+        } else if kind == CallKind::Grpc && !frame.client_open {
+            // The stream was reset before the request came.
+            self.frames.remove(at);
+        } else if pod.epoch == frame.epoch && pod.serves() {
+            self.queue(at);
+        } else if frame.client_open {
+            self.fail(at, Failure::Reset, 1);
+        } else {
+            self.frames.remove(at);
         }
-        if pod.epoch != frame.epoch || !pod.serves() {
-            if frame.client_open {
-                self.fail(at, Failure::Reset, 1)
-            } else {
-                self.frames.remove(at)
-            }
-            return;
-        }
-        self.queue(at);
+    }
+
+    /// The threads of the callee that work on calls of this kind.
+    fn threads(&mut self, at: Ref) -> Option<&mut Pool<Ref>> {
+        let frame = self.frames.get(at)?;
+        let pod = &mut self.pods[frame.pod as usize];
+        let message = self.plan.calls[frame.call as usize].kind == CallKind::Process;
+        Some(if message { &mut pod.listeners } else { &mut pod.workers })
     }
 
     /// Takes a worker of the callee, or waits for one.
@@ -37,11 +44,16 @@ impl World {
         let now = self.events.now();
         let Some(frame) = self.frames.get_mut(at) else { return };
         frame.phase = Phase::Queued;
-        match self.pods[frame.pod as usize].workers.enter(now, at) {
-            Entry::Served => self.serve(at),
-            Entry::Waits => {}
-            Entry::Refused if frame.client_open => self.fail(at, Failure::Reset, 1),
-            Entry::Refused => self.frames.remove(at),
+        if self.threads(at).is_some_and(|threads| threads.enter(now, at) == Entry::Served) {
+            self.serve(at);
+        }
+    }
+
+    /// The worker is free for the next call.
+    fn free(&mut self, at: Ref) {
+        let now = self.events.now();
+        if let Some(next) = self.threads(at).and_then(|threads| threads.leave(now)) {
+            self.serve(next);
         }
     }
 
@@ -56,9 +68,10 @@ impl World {
         frame.phase = Phase::Serving;
         let mut draw = self.streams.work.at(frame.key);
         let work = draw.log_normal(operation.work, operation.sigma) * pod.work_factor(now);
-        frame.work = work / (call.children.len() + 1) as f64;
+        frame.work = work / f64::from(call.stretches);
         let mut delay = 0;
-        if call.kind != CallKind::Sql {
+        let store = call.kind.is_store();
+        if !store {
             frame.served = now;
             let mut own = self.noise.error_draw(frame.key);
             if own.chance(self.error_rates[call.to as usize]) {
@@ -76,7 +89,7 @@ impl World {
             }
         }
         let (slot, allocation, key) = (frame.pod, draw.exponential(), frame.key);
-        if call.kind != CallKind::Sql {
+        if !store {
             self.recorder.entered(now, frame);
         }
         self.allocate(slot, allocation, key);
@@ -114,42 +127,57 @@ impl World {
     /// A stretch of own work is done.
     pub(crate) fn worked(&mut self, at: Ref) {
         let Some(frame) = self.frames.get(at) else { return };
-        if self.plan.calls[frame.call as usize].kind == CallKind::Sql {
+        if self.plan.calls[frame.call as usize].kind.is_store() {
             self.answer(at);
         } else {
             self.proceed(at);
         }
     }
 
-    /// Makes the next call of the handling, or ends it.
-    pub(super) fn proceed(&mut self, at: Ref) {
-        while let Some(frame) = self.frames.get_mut(at) {
+    /// Makes the next calls of the handling, or ends it.
+    fn proceed(&mut self, at: Ref) {
+        loop {
+            let Some(frame) = self.frames.get(at) else { return };
             let plan = &self.plan.calls[frame.call as usize];
-            let Some(&child) = plan.children.get(frame.next_child as usize).filter(|_| frame.failure == Failure::None)
-            else {
-                self.finish(at);
+            let next = plan.children.get(frame.next_child as usize).filter(|_| frame.failure == Failure::None);
+            let Some(&child) = next else {
+                if frame.waits == 0 {
+                    self.finish(at);
+                }
                 return;
             };
-            frame.next_child += 1;
-            let call = &self.plan.calls[child as usize];
-            let key = join(frame.key, salt::CHILD + u64::from(frame.next_child));
-            let caller = Caller {
-                parent: (!call.detached).then_some(at),
-                session: None,
-                pod: frame.pod,
-                key,
-                trace: frame.trace,
-                span: self.recorder.inner_span(frame),
-            };
-            if call.chance < 1.0 && !self.streams.work.at(key ^ 1).chance(call.chance) {
-                continue;
-            }
-            let detached = call.detached;
-            self.call(child, caller);
-            if !detached {
+            // Calls that are made at the same time begin together; any other waits for those before it.
+            if frame.waits > 0 && !self.plan.calls[child as usize].parallel {
                 return;
             }
+            self.make(at, child);
         }
+    }
+
+    /// Begins one call of a handling.
+    fn make(&mut self, at: Ref, child: u32) {
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        frame.next_child += 1;
+        let call = &self.plan.calls[child as usize];
+        let key = join(frame.key, salt::CHILD + u64::from(frame.next_child));
+        let caller = Caller {
+            parent: (!call.detached).then_some(at),
+            session: None,
+            pod: frame.pod,
+            key,
+            trace: frame.trace,
+            span: self.recorder.inner_span(frame),
+        };
+        if call.on_miss && !self.streams.work.at(key ^ 1).chance(0.1) {
+            return;
+        }
+        let detached = call.detached;
+        frame.waits += u16::from(!detached);
+        let made = self.plan_call(child, caller);
+        if !detached {
+            self.chain(at, made);
+        }
+        self.begin(made);
     }
 
     /// The handling is over: the worker is free, the answer leaves.
@@ -157,12 +185,10 @@ impl World {
         let now = self.events.now();
         let Some(frame) = self.frames.get_mut(at) else { return };
         let call = &self.plan.calls[frame.call as usize];
-        frame.status = answer_status(frame, self.plan.services[call.to as usize].kind);
+        frame.status = self.plan.answer_status(frame);
         self.recorder.handled(now, frame);
-        let slot = frame.pod;
-        if call.kind == CallKind::Process {
-            self.frames.remove(at);
-        } else {
+        let message = call.kind == CallKind::Process;
+        if !message {
             for set in &self.gates[call.operation as usize].rewrites {
                 self.meters.count(set.meter, true);
                 match set.what {
@@ -170,25 +196,24 @@ impl World {
                 }
             }
         }
-        if let Some(next) = self.pods[slot as usize].workers.leave(now) {
-            self.serve(next);
+        self.free(at);
+        if message {
+            self.frames.remove(at);
+        } else {
+            self.reply(at);
         }
-        self.reply(at);
     }
 
     /// A statement is done.
-    pub(super) fn answer(&mut self, at: Ref) {
-        let now = self.events.now();
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        frame.status = 200;
-        let slot = frame.pod as usize;
-        if let Some(next) = self.pods[slot].workers.leave(now) {
-            self.serve(next);
+    fn answer(&mut self, at: Ref) {
+        if let Some(frame) = self.frames.get_mut(at) {
+            frame.status = 200;
+            self.free(at);
+            self.reply(at);
         }
-        self.reply(at);
     }
 
-    pub(super) fn reply(&mut self, at: Ref) {
+    fn reply(&mut self, at: Ref) {
         if let Some(frame) = self.frames.get_mut(at) {
             frame.phase = Phase::Returning;
             self.send(at, 0);
@@ -208,18 +233,16 @@ impl World {
                     self.frames.remove(at);
                     continue;
                 }
+                if kind == CallKind::Grpc && at_callee && frame.pod != slot {
+                    self.events.plan(self.events.now() + MILLI, Event::Cancel(at));
+                }
             }
             let Some(frame) = self.frames.get_mut(at) else { continue };
             if frame.pod != slot || frame.epoch != epoch || !at_callee {
                 continue;
             }
             if kind == CallKind::Process {
-                // Another attempt is other work, with spans of its own.
-                frame.key = join(frame.key, salt::DELIVERY + (u64::from(epoch) << 8));
-                (frame.phase, frame.next_child, frame.failure) = (Phase::Going, 0, Failure::None);
-                let service = self.plan.calls[frame.call as usize].to;
-                let at = self.frames.renew(at);
-                self.undelivered[service as usize].push_back(at);
+                self.undeliver(at, epoch);
             } else {
                 self.fail(at, Failure::Reset, MILLI);
             }
@@ -227,15 +250,41 @@ impl World {
     }
 }
 
-/// The status that leaves the handling.
-fn answer_status(frame: &Frame, kind: system::Kind) -> u16 {
-    match (frame.failure, kind, frame.cause) {
+impl crate::plan::Plan {
+    /// The status that leaves a handling, in the protocol's own numbers.
+    fn answer_status(&self, frame: &Frame) -> u16 {
+        let call = &self.calls[frame.call as usize];
+        let cause_kind = frame.cause.map(|cause| self.calls[cause.call as usize].kind);
+        match call.kind {
+            CallKind::Grpc => grpc_status(frame.failure, frame.cause, cause_kind),
+            CallKind::Thrift => u16::from(frame.failure != Failure::None),
+            _ => http_status(frame, self.services[call.to as usize].kind, cause_kind),
+        }
+    }
+}
+
+fn http_status(frame: &Frame, service: system::Kind, cause_kind: Option<CallKind>) -> u16 {
+    match (frame.failure, service, frame.cause) {
         (Failure::None, ..) => 200,
-        (Failure::Upstream, system::Kind::Gateway, Some(cause)) => match (cause.status, cause.failure) {
-            (0, Failure::Timeout) => 504,
-            (0, _) => 502,
-            (status, _) => status,
-        },
+        (Failure::Upstream, system::Kind::Gateway, Some(cause)) if cause_kind == Some(CallKind::Http) => {
+            match (cause.status, cause.failure) {
+                (0, Failure::Timeout) => 504,
+                (0, _) => 502,
+                (status, _) => status,
+            }
+        }
         _ => 500,
+    }
+}
+
+/// gRPC's numbers: 1 cancelled, 2 unknown (an error without a status), 13 internal. A status from further down is passed
+/// on as it is.
+fn grpc_status(failure: Failure, cause: Option<Cause>, cause_kind: Option<CallKind>) -> u16 {
+    match (failure, cause, cause_kind) {
+        (Failure::None, ..) => 0,
+        (Failure::Cancelled, ..) => 1,
+        (Failure::Upstream, Some(cause), Some(CallKind::Grpc)) => cause.status,
+        (Failure::Upstream, ..) => 13,
+        _ => 2,
     }
 }

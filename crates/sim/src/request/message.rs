@@ -1,6 +1,6 @@
 //! Messages: publishing, and deliveries that have a life of their own.
 
-use super::{Caller, Failure, Frame, Phase, Ref, salt};
+use super::{Caller, Failure, Phase, Ref, salt};
 use crate::engine::{MICRO, Time, nanos};
 use crate::link::Flight;
 use crate::plan::{CallId, CallPlan};
@@ -23,7 +23,7 @@ impl World {
             self.refuse(at);
             return;
         };
-        let (key, trace, caller, delivers) = (frame.key, frame.trace, frame.caller, plan.delivers);
+        let (id, key, trace, caller) = (frame.call, frame.key, frame.trace, frame.caller);
         let (there, bytes) = (plan.there, self.plan.operations[plan.operation as usize].request_bytes);
         let mut draw = self.streams.travel.at(join(key, salt::THERE));
         let now = self.events.now();
@@ -33,14 +33,16 @@ impl World {
         self.pods[caller as usize].traffic.sent += u64::from(bytes);
         self.pods[broker as usize].traffic.received += u64::from(bytes);
         self.events.plan(now + nanos(draw.between(PUBLISH.0, PUBLISH.1)), Event::Returned(at));
-        let Some(delivery) = delivers else { return };
         let span = self.streams.spans.id(join(key, salt::CLIENT));
-        let caller = Caller { parent: None, session: None, pod: broker, key: join(key, salt::DELIVERY), trace, span };
-        let route = nanos(draw.between(ROUTE.0, ROUTE.1));
-        let leaves = now + travel + route;
+        let leaves = now + travel + nanos(draw.between(ROUTE.0, ROUTE.1));
         self.pods[broker as usize].requests += 1;
         self.charge(broker, SIDE_WORK);
-        self.deliver_later(delivery, caller, leaves);
+        let plan = self.plan.clone();
+        for (number, &delivery) in plan.calls[id as usize].delivers.iter().enumerate() {
+            let key = join(key, salt::DELIVERY + number as u64);
+            let caller = Caller { parent: None, session: None, pod: broker, key, trace, span };
+            self.deliver_later(delivery, caller, leaves);
+        }
     }
 
     pub(super) fn deliver_later(&mut self, id: CallId, caller: Caller, leaves: Time) {
@@ -48,31 +50,9 @@ impl World {
         let bytes = self.plan.operations[self.plan.calls[id as usize].operation as usize].request_bytes;
         let travel = self.settled(link, bytes, caller.key);
         let pod = self.places[to as usize].start;
-        let at = self.frames.insert(Frame {
-            generation: 0,
-            used: true,
-            call: id,
-            key: caller.key,
-            trace: caller.trace,
-            parent_span: caller.span,
-            parent: None,
-            session: None,
-            caller: caller.pod,
-            caller_epoch: self.pods[caller.pod as usize].epoch,
-            pod,
-            epoch: 0,
-            start: self.events.now(),
-            served: self.events.now(),
-            phase: Phase::Going,
-            client_open: false,
-            holds_connection: false,
-            next_child: 0,
-            work: 0.0,
-            failure: Failure::None,
-            cause: None,
-            outcome: Failure::None,
-            status: 0,
-        });
+        let at = self.plan_call(id, caller);
+        let frame = self.frames.get_mut(at).expect("it was made a moment ago");
+        (frame.pod, frame.phase, frame.client_open) = (pod, Phase::Going, false);
         self.events.plan(leaves + travel, Event::Arrive(at));
     }
 
@@ -100,6 +80,17 @@ impl World {
         } else {
             self.undelivered[self.plan.calls[frame.call as usize].to as usize].push_back(at);
         }
+    }
+
+    /// The consumer of a message ended: the message waits at the broker, for another attempt with spans of its own.
+    pub(super) fn undeliver(&mut self, at: Ref, epoch: u32) {
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        frame.key = join(frame.key, salt::REDELIVERY + (u64::from(epoch) << 8));
+        (frame.phase, frame.next_child, frame.failure) = (Phase::Going, 0, Failure::None);
+        (frame.waits, frame.child, frame.cause) = (0, None, None);
+        let service = self.plan.calls[frame.call as usize].to;
+        let at = self.frames.renew(at);
+        self.undelivered[service as usize].push_back(at);
     }
 
     /// A consumer is there again: what waits at the broker is delivered.
