@@ -108,6 +108,8 @@ pub struct OperationPlan {
     /// Route, the procedure's service, table, or queue.
     pub route: String,
     pub pattern: Option<PathPattern>,
+    /// HTTP status of a success.
+    pub success: u16,
     pub store: Option<StoreSystem>,
     pub database: String,
     /// Name of the span, where the data gives one.

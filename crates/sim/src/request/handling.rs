@@ -258,6 +258,7 @@ impl crate::plan::Plan {
         match call.kind {
             CallKind::Grpc => grpc_status(frame.failure, frame.cause, cause_kind),
             CallKind::Thrift => u16::from(frame.failure != Failure::None),
+            _ if frame.failure == Failure::None => self.operations[call.operation as usize].success,
             _ => http_status(frame, self.services[call.to as usize].kind, cause_kind),
         }
     }
@@ -265,7 +266,6 @@ impl crate::plan::Plan {
 
 fn http_status(frame: &Frame, service: system::Kind, cause_kind: Option<CallKind>) -> u16 {
     match (frame.failure, service, frame.cause) {
-        (Failure::None, ..) => 200,
         (Failure::Upstream, system::Kind::Gateway, Some(cause)) if cause_kind == Some(CallKind::Http) => {
             match (cause.status, cause.failure) {
                 (0, Failure::Timeout) => 504,

@@ -9,3 +9,4 @@ mod output;
 mod picture;
 mod probe;
 mod queueing;
+mod systems;

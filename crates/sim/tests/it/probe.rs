@@ -206,6 +206,16 @@ pub fn world(seed: u64, load: f64) -> World {
     World::new(plan.into(), "ts0", environment(seed, load))
 }
 
+/// A run of any built-in system without a fault.
+pub fn calm(code: &str, seed: u64, load: f64, seconds: i64) -> (Probe, World) {
+    let system = Catalog::builtin().unwrap().get(&SystemCode::parse(code).unwrap()).unwrap();
+    let plan = Plan::new(code, &system.registration.app_label_key, system.topology().unwrap()).unwrap();
+    let (mut probe, mut world) =
+        (Probe::default(), World::new(plan.into(), &format!("{code}0"), environment(seed, load)));
+    world.run(seconds * SECOND, &mut probe).unwrap();
+    (probe, world)
+}
+
 /// A fault from `key=value` pairs.
 pub fn fault(capability: &str, service: &str, pairs: &[(&str, &str)]) -> Resolved {
     let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
