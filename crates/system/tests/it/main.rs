@@ -1,12 +1,13 @@
 //! The built-in systems hold together, and a user's folder is refused with file and line when it does not.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test does")]
 
-use std::collections::BTreeSet;
+mod data;
+
 use std::fs;
 use std::path::Path;
 
 use model::{Problem, SystemCode};
-use system::{Catalog, Kind, Protocol};
+use system::Catalog;
 
 fn code(text: &str) -> SystemCode {
     SystemCode::parse(text).unwrap()
@@ -36,19 +37,13 @@ fn edited(system: &str, file: &str, from: &str, to: &str) -> (tempfile::TempDir,
 }
 
 #[test]
-fn eight_systems_are_built_in_and_train_ticket_can_be_simulated() {
+fn eight_systems_are_built_in() {
     let catalog = Catalog::builtin().unwrap();
     let codes: Vec<&str> = catalog.codes().map(SystemCode::as_str).collect();
     assert_eq!(codes, ["hs", "media", "ob", "otel-demo", "sn", "sockshop", "teastore", "ts"]);
-
     let ts = catalog.get(&code("ts")).unwrap();
     assert_eq!(ts.registration.slot_number("ts7"), Some(7));
     assert_eq!(ts.registration.slot_number("xts7"), None);
-    let topology = ts.topology().unwrap();
-    assert_eq!(topology.services.len(), 48);
-    assert_eq!(topology.journeys.len(), 20);
-    assert_eq!(topology.service("rabbitmq").unwrap().label(), "ts-rabbitmq");
-    assert!(topology.endpoints.iter().all(|endpoint| !endpoint.pattern.as_str().contains('{')));
 }
 
 #[test]
@@ -60,21 +55,8 @@ fn journeys_expand_to_whole_call_trees() {
     assert_eq!((root.from.as_str(), root.to.as_str()), ("loadgenerator", "ts-ui-dashboard"));
     let hops: Vec<&str> = root.walk().take(5).map(|step| step.to.as_str()).collect();
     assert_eq!(hops, ["ts-ui-dashboard", "ts-travel-service", "mysql", "ts-basic-service", "ts-station-service"]);
-
-    let steps: Vec<_> = topology.journeys.iter().flat_map(|journey| journey.steps()).collect();
-    for step in &steps {
-        assert_eq!(step.endpoint.is_some(), step.protocol == Protocol::Http, "{step:?}");
-        assert_eq!(step.statement.is_some(), step.protocol == Protocol::Sql, "{step:?}");
-    }
-    assert!(steps.iter().any(|step| step.is_async && step.via.as_deref() == Some("rabbitmq")));
-    let reached: BTreeSet<&str> = steps.iter().map(|step| step.to.as_str()).collect();
-    let silent: Vec<&str> = topology
-        .services
-        .iter()
-        .filter(|service| service.kind != Kind::Loadgen && !service.idle && !reached.contains(service.name.as_str()))
-        .map(|service| service.name.as_str())
-        .collect();
-    assert_eq!(silent, ["ts-food-delivery-service", "ts-notification-service", "ts-wait-order-service"]);
+    let mut steps = topology.journeys.iter().flat_map(|journey| journey.steps());
+    assert!(steps.any(|step| step.is_async && step.via.as_deref() == Some("rabbitmq")));
 }
 
 #[test]
@@ -128,8 +110,17 @@ fn bad_data_is_refused_with_its_place() {
             "select auth",
         ),
     ];
-    for (file, from, to, code, place) in cases {
-        let (_folder, catalog) = edited("ts", file, from, to);
+    let of_other_systems = [
+        ("ob", "journeys.yaml", "times: 9", "times: 0", "system.data_inconsistent", "times"),
+        ("ob", "points.yaml", "status: 302", "status: 404", "system.data_inconsistent", "GET /logout"),
+        ("ob", "points.yaml", "hipstershop.AdService/GetAds", "GetAds", "system.data_inconsistent", "adservice"),
+        ("hs", "topology.yaml", "port: 5000, ", "", "system.data_inconsistent", "services.frontend"),
+        ("hs", "journeys.yaml", "to: geo,", "to: consul,", "system.data_inconsistent", "search -> consul"),
+        ("sockshop", "system.yaml", "  version:", "  versions:", "system.file_malformed", "sockshop/system.yaml:"),
+    ];
+    let of_ts = cases.map(|(file, from, to, code, place)| ("ts", file, from, to, code, place));
+    for (system, file, from, to, code, place) in of_ts.into_iter().chain(of_other_systems) {
+        let (_folder, catalog) = edited(system, file, from, to);
         let problem = catalog.expect_err(to);
         assert_eq!(problem.code, code, "{problem}");
         assert!(problem.place.as_deref().unwrap_or_default().contains(place), "{problem}");
