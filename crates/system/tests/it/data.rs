@@ -94,7 +94,7 @@ const FACTS: [Facts; 8] = [
         rpcs: (11, 0),
         statements: (19, 19),
         methods: 0,
-        journeys: 4,
+        journeys: 7,
         silent: &[
             ("consul", Why::NotForRequests),
             ("mongodb-geo", Why::NotForRequests),
@@ -111,7 +111,7 @@ const FACTS: [Facts; 8] = [
         rpcs: (27, 22),
         statements: (29, 29),
         methods: 0,
-        journeys: 5,
+        journeys: 6,
         silent: &[],
     },
     Facts {
