@@ -147,6 +147,31 @@ pub struct Witness {
     pub threshold_count: u64,
     /// The decision in words.
     pub reason: String,
+    /// The same counts pod by pod.
+    #[serde(default)]
+    pub pods: Vec<PodReading>,
+    /// What else was counted at the mechanism, by name.
+    #[serde(default)]
+    pub facts: BTreeMap<String, u64>,
+    /// From the fault's start until its target was back, for a fault that happens once; else until its end. Bounded by
+    /// the fault's end; `None` while it is on.
+    #[serde(default)]
+    pub effect: Option<EffectSpan>,
+}
+
+/// What passed one pod while a fault was on, and what of it was touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodReading {
+    pub pod: String,
+    pub passed: u64,
+    pub touched: u64,
+}
+
+/// When a fault had an effect, as its capability's rule counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectSpan {
+    pub from: DataTime,
+    pub until: DataTime,
 }
 
 /// How the cluster looks after a fault was removed.

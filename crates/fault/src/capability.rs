@@ -175,10 +175,21 @@ pub enum Requirement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// Happens once at the start of the window; recovery is the target's own business.
+    /// Happens once at the start of the window; recovery is the target's own business. Its effect counts from the start
+    /// until the target was back, at most until the window's end.
     OneShot,
-    /// Acts from the start of the abnormal window to its end.
+    /// Acts from the start of the abnormal window to its end, and its effect counts as long.
     Window,
+}
+
+impl Length {
+    /// When the effect counts: from `start`, for what happens once until the target was `back`, at most until `end`.
+    pub fn effect<T: Ord + Copy>(self, start: T, back: Option<T>, end: T) -> (T, T) {
+        match (self, back) {
+            (Self::OneShot, Some(back)) => (start, back.clamp(start, end.max(start))),
+            _ => (start, end.max(start)),
+        }
+    }
 }
 
 /// The Chaos Mesh object (`chaos-mesh.org/v1alpha1`, of version 2.8).
@@ -270,6 +281,8 @@ pub struct WitnessRule {
     /// Least number of touched units.
     pub min_count: u64,
     pub why: &'static str,
+    /// Why the fault was not felt when nothing passed the mechanism.
+    pub unfelt: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

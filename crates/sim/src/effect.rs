@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use cluster::Witness;
-use fault::{Resolved, capability};
+use cluster::{EffectSpan, Witness};
+use fault::{Length, Resolved, capability};
 use model::{ErrorKind, Problem};
 use serde_json::Value;
 
 use crate::engine::Time;
 use crate::faults;
 use crate::plan::ServiceId;
-use crate::witness::{Meter, Reading, judge};
+use crate::pod::{Pod, PodState};
+use crate::witness::{Meter, Tally, judge};
 use crate::world::{Event, World};
 
 /// What tells one fault's marks on mechanisms from another's.
@@ -38,8 +39,13 @@ pub trait Mechanism: Send {
     fn stop(&mut self, world: &mut World, tag: Tag);
 
     /// What passed the mechanism while it was changed, and what of it was touched.
-    fn reading(&self, world: &World, tag: Tag) -> Reading {
-        world.meters.read(tag.meter)
+    fn tally(&self, world: &World, tag: Tag) -> Tally {
+        world.meters.read(tag.meter).clone()
+    }
+
+    /// When the target was back, for a change that happens once and is not undone.
+    fn back(&self, _world: &World) -> Option<Time> {
+        None
     }
 }
 
@@ -48,9 +54,11 @@ struct Carried {
     capability: &'static str,
     tag: Tag,
     mechanism: Option<Box<dyn Mechanism>>,
+    /// The pods that it hit, by slot, as they were called then.
+    pods: Vec<(u16, String)>,
     started: Time,
     ended: Option<Time>,
-    reading: Option<Reading>,
+    tally: Option<Tally>,
 }
 
 /// All faults of a run, ended ones too, and the look of the cluster before the first.
@@ -71,7 +79,9 @@ impl World {
             self.effects.before = Some(self.snapshot_now());
         }
         let tag = Tag { number: self.effects.carried.len() as u32, meter: self.meters.add() };
-        let pods = mechanism.slots().iter().map(|&slot| self.pods[slot as usize].name.clone()).collect();
+        let hit = mechanism.slots().iter().map(|&slot| (slot, self.pods[slot as usize].name.clone()));
+        let pods: Vec<(u16, String)> = hit.collect();
+        let names = pods.iter().map(|(_, name)| name.clone()).collect();
         mechanism.start(self, tag);
         let step = mechanism.step(self, tag);
         self.effects.carried.push(Carried {
@@ -79,14 +89,15 @@ impl World {
             capability: resolved.effect.name(),
             tag,
             mechanism: Some(mechanism),
+            pods,
             started: self.events.now(),
             ended: None,
-            reading: None,
+            tally: None,
         });
         if let Some(after) = step {
             self.events.plan(self.events.now() + after, Event::Ramp { number: tag.number });
         }
-        Ok(pods)
+        Ok(names)
     }
 
     /// Ends a fault now; one that has ended stays as it is.
@@ -101,8 +112,8 @@ impl World {
         self.effects.carried[at].ended = Some(self.events.now());
         self.with_mechanism(at, |mechanism, world, tag| {
             mechanism.stop(world, tag);
-            let reading = mechanism.reading(world, tag);
-            world.effects.carried[at].reading = Some(reading);
+            let tally = mechanism.tally(world, tag);
+            world.effects.carried[at].tally = Some(tally);
         });
         Ok(())
     }
@@ -126,10 +137,22 @@ impl World {
     /// `fault.unknown`.
     pub fn witness(&self, name: &str) -> Result<Witness, Problem> {
         let carried = &self.effects.carried[self.carried(name)?];
-        let live = || carried.mechanism.as_ref().map(|mechanism| mechanism.reading(self, carried.tag));
-        let reading = carried.reading.or_else(live).unwrap_or_default();
-        let rule = &capability(carried.capability)?.witness;
-        Ok(judge(name, rule.unit.as_str(), reading, rule.min_share, rule.min_count))
+        let live = || carried.mechanism.as_ref().map(|mechanism| mechanism.tally(self, carried.tag));
+        let tally = carried.tally.clone().or_else(live).unwrap_or_default();
+        let row = capability(carried.capability)?;
+        let pod = |slot: u16| match carried.pods.iter().find(|(hit, _)| *hit == slot) {
+            Some((_, name)) => name.clone(),
+            None => self.pods[slot as usize].name.clone(),
+        };
+        Ok(Witness { effect: self.effect(carried, row.length), ..judge(name, &row.witness, &tally, pod) })
+    }
+
+    /// When the fault had an effect, by its capability's rule.
+    fn effect(&self, carried: &Carried, length: Length) -> Option<EffectSpan> {
+        let ended = carried.ended?;
+        let back = carried.mechanism.as_ref().and_then(|mechanism| mechanism.back(self));
+        let (from, until) = length.effect(carried.started, back, ended);
+        Some(EffectSpan { from: self.data_time(from), until: self.data_time(until) })
     }
 
     /// When the first fault started and the last one ended.
@@ -160,14 +183,25 @@ impl World {
         self.plan.service(name).ok_or_else(|| self.no_targets(name))
     }
 
-    /// The pods of a service that are there to be hit.
+    /// The pods of a service whose processes are there to be hit.
     ///
     /// # Errors
     /// `fault.no_targets`.
     pub(crate) fn pods_to_hit(&self, service: &str) -> Result<Vec<u16>, Problem> {
-        let id = self.service_named(service)?;
-        let slots: Vec<u16> =
-            self.places[id as usize].clone().filter(|&slot| self.pods[slot as usize].runs()).collect();
+        self.pods_that(service, Pod::runs)
+    }
+
+    /// The pods of a service whose network is there to be hit, whatever runs in them.
+    ///
+    /// # Errors
+    /// `fault.no_targets`.
+    pub(crate) fn networks_to_hit(&self, service: &str) -> Result<Vec<u16>, Problem> {
+        self.pods_that(service, |pod| pod.state != PodState::Pending)
+    }
+
+    fn pods_that(&self, service: &str, wanted: impl Fn(&Pod) -> bool) -> Result<Vec<u16>, Problem> {
+        let places = self.places[self.service_named(service)? as usize].clone();
+        let slots: Vec<u16> = places.filter(|&slot| wanted(&self.pods[slot as usize])).collect();
         if slots.is_empty() { Err(self.no_targets(service)) } else { Ok(slots) }
     }
 

@@ -19,6 +19,7 @@ use model::Problem;
 use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
 
 use crate::engine::{MICRO, Time};
+use crate::gate::Detour;
 use crate::plan::{CallId, CallKind, Plan};
 use crate::pod::Pod;
 use crate::request::{Cause, Failure, Frame, salt};
@@ -62,6 +63,8 @@ struct SpanRecord {
     failure: Failure,
     cause: Option<Cause>,
     peer: u16,
+    /// What answered in the place of the call's handler.
+    detour: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +77,15 @@ enum Line {
     Access,
     /// A process is up, this many nanoseconds after its start.
     Started(Time),
+}
+
+/// A clock that is off for a while.
+struct Skew {
+    number: u32,
+    slot: u16,
+    from: Time,
+    until: Time,
+    offset: Time,
 }
 
 struct LogRecord {
@@ -96,6 +108,9 @@ struct Buffer {
     logs: Vec<LogRecord>,
     meters: Meters,
 }
+
+/// Numbers of operations from here on are detours.
+const DETOURS: u32 = 1 << 24;
 
 /// Counts of what was handed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,6 +135,9 @@ pub struct Recorder {
     clock_errors: Vec<Time>,
     /// Class and message of what advice throws.
     throwables: Vec<(String, String)>,
+    /// What answers requests that were sent elsewhere.
+    pub(crate) detours: Vec<Detour>,
+    skews: Vec<Skew>,
     pub(crate) counts: Counts,
 }
 
@@ -144,6 +162,8 @@ impl Recorder {
             buried: Vec::new(),
             clock_errors,
             throwables: Vec::new(),
+            detours: Vec::new(),
+            skews: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -168,9 +188,50 @@ impl Recorder {
         }) as u16
     }
 
+    /// The number of a detour.
+    pub fn detour(&mut self, detour: Detour) -> u16 {
+        let known = self.detours.iter().position(|other| *other == detour);
+        known.unwrap_or_else(|| {
+            self.detours.push(detour);
+            self.detours.len() - 1
+        }) as u16
+    }
+
+    /// Whether no handler of the service runs for the call.
+    fn by_framework(&self, frame: &Frame) -> bool {
+        frame.marks.detour.is_some_and(|number| self.detours[usize::from(number)].status.is_some())
+    }
+
+    /// From now on the clock that the processes on these places read is off.
+    pub fn skew(&mut self, number: u32, now: Time, slots: &[u16], offset: Time) {
+        let skew = |&slot: &u16| Skew { number, slot, from: now, until: Time::MAX, offset };
+        self.skews.extend(slots.iter().map(skew));
+    }
+
+    /// The clock is right again.
+    pub fn right(&mut self, number: u32, now: Time) {
+        self.end_skews(now, |skew| skew.number == number);
+    }
+
+    /// Another process reads the node's clock.
+    pub fn restarted(&mut self, slot: u16, now: Time) {
+        self.end_skews(now, |skew| skew.slot == slot);
+    }
+
+    fn end_skews(&mut self, now: Time, which: impl Fn(&Skew) -> bool) {
+        let live = self.skews.iter_mut().filter(|skew| skew.until == Time::MAX && which(skew));
+        live.for_each(|skew| skew.until = now);
+    }
+
+    /// How far the clock of a process was off at an instant.
+    fn off(&self, slot: u16, at: Time) -> Time {
+        let skews = self.skews.iter().filter(|skew| skew.slot == slot && (skew.from..skew.until).contains(&at));
+        skews.map(|skew| skew.offset).sum()
+    }
+
     /// A handling begins.
     pub fn entered(&mut self, now: Time, frame: &Frame) {
-        if self.texts[frame.call as usize].logger.is_some() {
+        if self.texts[frame.call as usize].logger.is_some() && !self.by_framework(frame) {
             let log = self.line(now, frame, Line::Entered);
             self.buffers[frame.pod as usize].logs.push(log);
         }
@@ -197,8 +258,10 @@ impl Recorder {
             failure: frame.failure,
             cause: frame.cause,
             peer: frame.caller,
+            detour: frame.marks.detour,
         };
-        let has_inner = text.inner.is_some();
+        // No handler of the service runs on a detour.
+        let has_inner = text.inner.is_some() && !self.by_framework(frame);
         let failed = if frame.failure != Failure::None && text.logger.is_some() {
             Some(self.line(now, frame, Line::Failed))
         } else if text.access_log {
@@ -223,7 +286,8 @@ impl Recorder {
             buffer.spans.push(inner);
         }
         if kind == CallKind::Http {
-            buffer.meters.server(operation, status, now - frame.served);
+            let answered = frame.marks.detour.map_or(operation, |detour| DETOURS + u32::from(detour));
+            buffer.meters.server(answered, status, now - frame.served);
         }
         span.part = Part::Server;
         buffer.spans.push(span);
@@ -232,7 +296,8 @@ impl Recorder {
 
     /// A call came back to its caller, or failed.
     pub fn called(&mut self, now: Time, frame: &Frame) {
-        let call = &self.plan.calls[frame.call as usize];
+        let asked = frame.asked();
+        let call = &self.plan.calls[asked as usize];
         if !self.traces(call.from) {
             return;
         }
@@ -243,14 +308,15 @@ impl Recorder {
             parent: frame.parent_span,
             start: frame.start,
             end: now,
-            call: frame.call,
+            call: asked,
             part: Part::Client,
             status: frame.status,
             failure: frame.outcome,
             cause: None,
             peer: frame.pod,
+            detour: None,
         };
-        let has_inner = self.texts[frame.call as usize].inner.is_some();
+        let has_inner = self.texts[asked as usize].inner.is_some();
         let buffer = &mut self.buffers[frame.caller as usize];
         match call.kind {
             CallKind::Sql => {
@@ -278,7 +344,7 @@ impl Recorder {
             }
             CallKind::Http => {
                 let failure = (frame.outcome != Failure::None).then_some(frame.outcome);
-                buffer.meters.client(frame.call, frame.status, failure, now - frame.start);
+                buffer.meters.client(asked, frame.status, failure, now - frame.start);
                 buffer.spans.push(span);
             }
             _ => buffer.spans.push(span),
@@ -354,6 +420,12 @@ impl Recorder {
             cause: frame.cause,
             lasted: now - frame.served,
         }
+    }
+
+    /// The stamp that a process in the pod gives to `at` when it read its clock at `read`: SDKs read it at the start of a
+    /// span and count on from there with a clock that no setting moves.
+    fn own_stamp(&self, pod: &Pod, at: Time, read: Time) -> u64 {
+        self.stamp(pod, at + self.off(pod.slot, read))
     }
 
     /// The stamp that a clock on the pod's node gives.

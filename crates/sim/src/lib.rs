@@ -21,6 +21,8 @@ mod plan;
 mod pod;
 mod profile;
 mod request;
+mod resolver;
+mod reuse;
 pub mod rng;
 mod slot;
 mod snapshot;

@@ -73,6 +73,8 @@ impl World {
         let pod = &mut self.pods[slot as usize];
         pod.end_process(now);
         pod.life_mark += 1;
+        self.resolvers[slot as usize].forget();
+        self.recorder.restarted(slot, now);
         self.watch(slot);
         let lag = self.life_draw(slot, ENDPOINT_LAG);
         self.plan_life(slot, lag, Step::LeaveEndpoints);
@@ -107,6 +109,12 @@ impl World {
                 self.redeliver(service);
             }
         }
+    }
+
+    /// When the pod on this place became ready after an instant, if it is.
+    pub(crate) fn ready_again(&self, slot: u16, since: Time) -> Option<Time> {
+        let pod = &self.pods[slot as usize];
+        (pod.serves() && pod.process_start > since).then_some(pod.process_start)
     }
 
     fn plan_life(&mut self, slot: u16, after: Time, step: Step) {

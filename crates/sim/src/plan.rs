@@ -175,6 +175,15 @@ pub struct RoutePlan {
     pub client: Client,
 }
 
+/// One HTTP endpoint of a service, whether any journey asks for it or not.
+#[derive(Debug)]
+pub struct EndpointPlan {
+    pub service: ServiceId,
+    pub method: String,
+    pub route: String,
+    pub pattern: PathPattern,
+}
+
 #[derive(Debug)]
 pub struct RequestPlan {
     pub think_s: f64,
@@ -194,6 +203,7 @@ pub struct Plan {
     pub label_key: String,
     pub services: Vec<ServicePlan>,
     pub operations: Vec<OperationPlan>,
+    pub endpoints: Vec<EndpointPlan>,
     pub calls: Vec<CallPlan>,
     pub routes: Vec<RoutePlan>,
     pub journeys: Vec<JourneyPlan>,

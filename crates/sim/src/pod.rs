@@ -14,6 +14,10 @@ pub const NODE_CORES: f64 = 16.0;
 const MIXED_AT: f64 = 0.45;
 /// Share of the heap's maximum that live data may fill before every collection is a full one.
 const FULL_AT: f64 = 0.9;
+/// A full collection moves live data at about this rate, bytes per nanosecond.
+const COPIED_PER_NS: f64 = 1.0;
+/// The least that a collector leaves for new objects.
+const LEAST_YOUNG: f64 = 8.0 * MIB;
 /// Share of a young generation that survives into the old one.
 const PROMOTED: f64 = 0.006;
 /// The kubelet's back-off between restarts: 10 s, doubling to 5 min; the first restart is at once.
@@ -49,6 +53,8 @@ pub struct HeapState {
     pub plan: Heap,
     pub young_used: f64,
     pub old_used: f64,
+    /// Live data that is not the service's.
+    held: f64,
     /// The most that was ever used: pages once touched stay resident.
     pub touched: f64,
     pub collections: u64,
@@ -69,6 +75,7 @@ impl HeapState {
             plan,
             young_used: 0.0,
             old_used: plan.live,
+            held: 0.0,
             touched: plan.live + 0.5 * plan.young,
             collections: 0,
             full_collections: 0,
@@ -80,19 +87,43 @@ impl HeapState {
         self.young_used + self.old_used
     }
 
+    /// Data that a collection keeps.
+    pub fn live(&self) -> f64 {
+        self.plan.live + self.held
+    }
+
+    /// More live data, or less: then the next collection finds room.
+    pub fn hold(&mut self, more: f64) {
+        self.held = (self.held + more).max(0.0);
+        self.old_used += more.max(0.0);
+        self.touched = self.touched.max(self.used());
+    }
+
+    /// A full collection that was asked for, whose time goes with the data that it moves.
+    pub fn collect(&mut self, draw: &mut Draw) -> Pause {
+        let moves = self.live() / COPIED_PER_NS;
+        let lasts = (draw.between(40.0, 80.0) * MILLI as f64 + moves * draw.between(0.8, 1.3)) as Time;
+        (self.young_used, self.old_used) = (0.0, self.live());
+        self.full_collections += 1;
+        self.collection_time += lasts;
+        Pause { lasts, full: true }
+    }
+
     /// Allocates; when the young generation is full, the collection that follows.
     pub fn allocate(&mut self, bytes: f64, draw: &mut Draw) -> Option<Pause> {
         self.young_used += bytes;
         self.touched = self.touched.max(self.used());
-        if self.young_used < self.plan.young {
+        // A nearly full heap leaves little to allocate from.
+        let room = self.plan.young.min((self.plan.max - self.old_used).max(LEAST_YOUNG));
+        if self.young_used < room {
             return None;
         }
         self.old_used += self.young_used * PROMOTED;
         self.young_used = 0.0;
-        let full = self.plan.live + self.plan.young > self.plan.max * FULL_AT;
+        let full = self.live() + self.plan.young > self.plan.max * FULL_AT;
         let lasts = if full { draw.between(300.0, 3000.0) } else { draw.between(5.0, 20.0) } * MILLI as f64;
         if full || self.old_used > self.plan.max * MIXED_AT {
-            self.old_used = self.plan.live;
+            self.old_used = self.live();
         }
         if full {
             self.full_collections += 1;
@@ -150,6 +181,8 @@ pub struct Pod {
     /// How busy the service's own housekeeping threads are now, relative to the usual.
     pub bustle: f64,
     pub stress: f64,
+    /// Demand of threads of the service's own process that do nothing for it, in cores.
+    pub spin: f64,
     /// Memory of processes in the container that are not the service's.
     pub ballast: f64,
     pub drift: f64,
@@ -197,6 +230,7 @@ impl Pod {
             job: 0.0,
             bustle: 1.0,
             stress: 0.0,
+            spin: 0.0,
             ballast: 0.0,
             drift: 0.0,
             slowness: 1.0,
@@ -273,6 +307,7 @@ impl Pod {
         self.channels.iter_mut().for_each(|channel| channel.clear(now));
         self.job = 0.0;
         self.stress = 0.0;
+        self.spin = 0.0;
         self.ballast = 0.0;
         self.heap = None;
     }

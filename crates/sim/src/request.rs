@@ -3,10 +3,12 @@
 mod calling;
 mod connecting;
 mod ending;
+mod gated;
 mod handling;
 mod message;
 
 use crate::engine::Time;
+use crate::gate::Marks;
 use crate::plan::CallId;
 
 /// A call in flight; void once the call is over.
@@ -32,6 +34,10 @@ pub enum Failure {
     Refused,
     /// The connection broke.
     Reset,
+    /// The other side closed the connection without an answer.
+    Closed,
+    /// The name of the service has no address.
+    UnknownHost,
     /// No answer to connection attempts.
     Unreachable,
     /// The caller's patience ended.
@@ -44,6 +50,10 @@ pub enum Failure {
     Thrown(u16),
     /// A call that it made failed.
     Upstream,
+    /// The answer's body is not in the form that the caller reads.
+    Unreadable,
+    /// Something that the caller needs of the answer is not what it must be.
+    Unusable,
     /// The caller did not want the answer any more.
     Cancelled,
 }
@@ -110,7 +120,13 @@ impl Frame {
             cause: None,
             outcome: Failure::None,
             status: 0,
+            marks: Marks::default(),
         }
+    }
+
+    /// What the caller asked for, whatever the callee was asked for.
+    pub fn asked(&self) -> CallId {
+        self.marks.asked.unwrap_or(self.call)
     }
 }
 
@@ -151,6 +167,7 @@ pub struct Frame {
     /// What the caller sees.
     pub outcome: Failure,
     pub status: u16,
+    pub marks: Marks,
 }
 
 /// All calls in flight, in places that are used again.
@@ -221,6 +238,7 @@ pub mod salt {
     pub(super) const THERE: u64 = 1 << 33;
     pub(super) const BACK: u64 = 1 << 34;
     pub(super) const CONNECT: u64 = 1 << 35;
+    pub const LOOK_UP: u64 = 1 << 39;
 }
 
 /// Who makes a call.

@@ -20,6 +20,8 @@ use crate::patience::Patience;
 use crate::plan::{CallKind, Plan, ServicePlan};
 use crate::pod::{NODES, Pod, Step};
 use crate::request::{Frames, Ref, Session};
+use crate::resolver::Resolver;
+use crate::reuse::Reuse;
 use crate::rng::{Stream, join, name_key};
 use crate::station::Channel;
 use crate::witness::Meters;
@@ -47,6 +49,9 @@ pub enum Event {
     },
     Arrive(Ref),
     Returned(Ref),
+    /// A proxy lets a request in that it held, or an answer out.
+    Admit(Ref),
+    Reply(Ref),
     /// Own work may go on the processor.
     Work(Ref),
     /// Something changes on a processor.
@@ -134,6 +139,8 @@ pub struct World {
     pub(crate) links: Vec<Link>,
     /// By operation.
     pub(crate) gates: Vec<Gate>,
+    /// By slot.
+    pub(crate) resolvers: Vec<Resolver>,
     /// Messages that wait at the broker, by consuming service.
     pub(crate) undelivered: Vec<VecDeque<Ref>>,
     pub(crate) meters: Meters,
@@ -163,7 +170,8 @@ impl World {
                 let slot = pods.len() as u16;
                 let channels = description.routes.iter().map(|&route| {
                     let route = &plan.routes[route as usize];
-                    Channel::new(route.kind, route.client)
+                    let to = &plan.services[route.to as usize];
+                    Channel::new(route.kind, route.client, Reuse::between(route.kind, description, to))
                 });
                 let channels = channels.collect();
                 let mut pod = Pod::new(service as u16, ordinal, slot, description, channels, streams.names);
@@ -182,6 +190,7 @@ impl World {
             events: Events::default(),
             frames: Frames::default(),
             cpu_seen: vec![[(0, 0.0); 3]; pods.len()],
+            resolvers: pods.iter().map(|_| Resolver::default()).collect(),
             pods,
             places,
             links: plan.links.iter().map(|_| Link::default()).collect(),
@@ -271,6 +280,8 @@ impl World {
             Event::Send { at, attempt } => self.send(at, attempt),
             Event::Arrive(at) => self.arrive(at),
             Event::Returned(at) => self.returned(at),
+            Event::Admit(at) => self.admit(at),
+            Event::Reply(at) => self.let_out(at),
             Event::Work(at) => self.work(at),
             Event::Cpu { slot, mark } => self.processor(slot, mark),
             Event::Impatient { queue } => self.look_at_clock(queue),
@@ -356,8 +367,10 @@ impl World {
     pub(crate) fn demand(&mut self, slot: u16) {
         let now = self.events.now();
         let pod = &mut self.pods[slot as usize];
-        let demand = if pod.runs() { pod.profile.cpu_idle * pod.bustle + pod.job + pod.stress } else { 0.0 };
+        let demand = if pod.runs() { pod.profile.cpu_idle * pod.bustle + pod.job + pod.stress + pod.spin } else { 0.0 };
+        let beside = if pod.runs() { pod.stress } else { 0.0 };
         pod.cpu.set_background(now, demand);
+        pod.cpu.set_beside(beside);
         self.watch(slot);
     }
 
@@ -378,7 +391,11 @@ impl World {
     fn scrape(&mut self, slot: u16, exporter: Exporter, number: u32) {
         let now = self.events.now();
         let place = self.pods[slot as usize].place() << 2 | exporter as u64;
-        let cpu_time = self.pods[slot as usize].cpu.spent(now) / SECOND as f64;
+        let cpu = &mut self.pods[slot as usize].cpu;
+        // The agent in the process counts the process alone.
+        let spent = cpu.spent(now);
+        let beside = if exporter == Exporter::Process { cpu.spent_beside() } else { 0.0 };
+        let cpu_time = (spent - beside) / SECOND as f64;
         let seen = &mut self.cpu_seen[slot as usize][exporter as usize];
         let passed = ((now - seen.0) as f64 / SECOND as f64).max(1e-3);
         let cpu_usage = ((cpu_time - seen.1) / passed).max(0.0);

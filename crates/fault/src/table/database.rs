@@ -20,7 +20,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'sta
         length: Length::Window,
         object: ChaosObject { kind: "JVMChaos", action: Some("mysql"), mode: Mode::All, fields },
         acts_on: Mechanism::Statement,
-        simulated: false,
+        simulated: true,
         // The client acts; the database is healthy.
         truth: TruthRule { peer: true, metric: None, function: false, span: true },
         witness: WitnessRule {
@@ -29,6 +29,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'sta
             min_count: 10,
             why: "every matching statement is touched, so less than half means that the driver was not matched; \
                   from ten statements on a share and a 90th percentile say anything",
+            unfelt: "no statement of this kind was sent",
         },
         check: None,
     }

@@ -21,6 +21,7 @@ pub(super) const CALLS: WitnessRule = WitnessRule {
     min_count: 10,
     why: "every call of the method is touched, so less than half means that the agent came late; \
           from ten calls on a share and a 90th percentile say anything",
+    unfelt: "the method was not called",
 };
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: ChaosObject) -> Capability {
@@ -36,7 +37,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: Chaos
         length: Length::Window,
         object,
         acts_on: Mechanism::Method,
-        simulated: false,
+        simulated: true,
         truth: TruthRule { peer: false, metric: None, function: true, span: false },
         witness: CALLS,
         check: None,
@@ -110,6 +111,7 @@ pub(super) const ROWS: &[Capability] = &[
             min_share: 0.0,
             min_count: 1,
             why: "one forced collection stops all threads once, and that is the whole fault",
+            unfelt: "no virtual machine was there",
         },
         ..row(26, "jvm_gc", "JVMGarbageCollector", object("gc", &[PORT]))
     },

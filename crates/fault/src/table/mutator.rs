@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Capability] = &[Capability {
         ],
     },
     acts_on: Mechanism::Method,
-    simulated: false,
+    simulated: true,
     truth: TruthRule { peer: false, metric: None, function: true, span: false },
     witness: jvm::CALLS,
     check: Some(parts_fit_mutation),

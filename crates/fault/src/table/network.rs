@@ -16,6 +16,7 @@ const EVERY_PACKET: WitnessRule = WitnessRule {
     min_count: 10,
     why: "every packet on the link is touched, so less than half means another way or a late start; \
           from ten messages on a share and a 90th percentile say anything",
+    unfelt: "no message was sent from the source to the target",
 };
 
 const SOME_PACKETS: WitnessRule = WitnessRule {
@@ -23,6 +24,7 @@ const SOME_PACKETS: WitnessRule = WitnessRule {
     min_share: 0.005,
     min_count: 10,
     why: "half of the weakest setting (1 %); ten events keep the chance deviation of their number below a third",
+    unfelt: "no message was sent from the source to the target",
 };
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: ChaosObject) -> Capability {
@@ -38,7 +40,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: Chaos
         length: Length::Window,
         object,
         acts_on: Mechanism::Link,
-        simulated: false,
+        simulated: true,
         truth: TruthRule { peer: true, metric: None, function: false, span: true },
         witness: SOME_PACKETS,
         check: None,
@@ -153,6 +155,7 @@ pub(super) const ROWS: &[Capability] = &[
             min_count: 10_000,
             why: "bytes that had to wait or were dropped; below one of twenty, and below one default burst, \
                   the limit was never the bottleneck",
+            unfelt: "no message was sent from the source to the target",
         },
         ..row(
             21,

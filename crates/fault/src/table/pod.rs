@@ -16,6 +16,7 @@ const WITNESS: WitnessRule = WitnessRule {
     min_share: 0.0,
     min_count: 1,
     why: "one process that was ended or stopped has felt it; a share would punish services with many replicas",
+    unfelt: "no process was there",
 };
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str, action: &'static str) -> Capability {
@@ -51,7 +52,7 @@ pub(super) const ROWS: &[Capability] = &[
     Capability {
         summary: "Kills one container; it is restarted in place, in the same pod.",
         target: TargetKind::Container,
-        simulated: false,
+        simulated: true,
         ..row(2, "container_kill", "ContainerKill", "container-kill")
     },
 ];

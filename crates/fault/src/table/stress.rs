@@ -12,6 +12,7 @@ pub(super) const CPU_WITNESS: WitnessRule = WitnessRule {
     min_count: 20,
     why: "work that waits in fewer than one period of ten leaves the 90th percentile where it was; \
           twenty periods are two seconds of delay",
+    unfelt: "the service had no work while the fault was on",
 };
 
 pub(super) const MEMORY_WITNESS: WitnessRule = WitnessRule {
@@ -20,6 +21,7 @@ pub(super) const MEMORY_WITNESS: WitnessRule = WitnessRule {
     min_count: 1 << 20,
     why: "at least 70 % of the asked-for memory was resident at once, as the published contract has it, \
           and not less than one MiB, which is lost in allocator noise",
+    unfelt: "no memory was asked for",
 };
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str) -> Capability {

@@ -30,13 +30,14 @@ pub(super) const ROWS: &[Capability] = &[Capability {
         fields: &[Field { path: "timeOffset", form: Form::Text("{offset_s}s") }],
     },
     acts_on: Mechanism::Clock,
-    simulated: false,
+    simulated: true,
     truth: TruthRule { peer: false, metric: None, function: false, span: false },
     witness: WitnessRule {
         unit: WitnessUnit::Processes,
         min_share: 0.0,
         min_count: 1,
         why: "a process whose clock was shifted has felt it, whatever it does with the time",
+        unfelt: "no process was there",
     },
     check: None,
 }];

@@ -58,9 +58,6 @@ fn what_is_wrong_is_refused_before_anything_is_stored() {
     let go = json!({"service": "ts-news-service", "capability": "jvm_method_exception", "target": {}, "params": {}});
     let refused = client.submit(&run(with(json!({"faults": [go]}))), None).unwrap_err();
     assert!(refused.problem.code.starts_with("target."), "a JVM fault on Go: {refused}");
-    let unsimulated =
-        json!({"service": "ts-travel-service", "capability": "time_skew", "target": {}, "params": {"offset_s": 60}});
-    check(with(json!({"faults": [unsimulated]})), "capability.not_simulated", "faults[0]", 4);
     check(with(json!({"faults": [fault(json!({})), fault(json!({}))]})), "batch.contradiction", "faults[0]", 2);
     check(with(json!({"windows": {"normal_seconds": 0}})), "window.out_of_range", "windows.normal", 2);
     check(with(json!({"windows": {"abnormal_seconds": -5}})), "window.out_of_range", "windows.abnormal", 2);
@@ -75,9 +72,8 @@ fn what_is_wrong_is_refused_before_anything_is_stored() {
     for origin in [i64::MIN, -1, 0, 946_684_799, 4_102_444_800 - 120, 4_102_444_800, i64::MAX] {
         check(with(json!({"origin": origin})), "origin.out_of_range", "origin", 2);
     }
-    // That it is not simulated is told before the target is asked for more.
     let ambiguous = json!({"service": "ts-travel-service", "capability": "dns_error"});
-    check(with(json!({"faults": [ambiguous]})), "capability.not_simulated", "faults[0]", 4);
+    check(with(json!({"faults": [ambiguous]})), "target.ambiguous", "faults[0].target", 2);
     check(with(json!({"slot": 99})), "slot.out_of_range", "slot", 2);
     check(with(json!({"load": 0.0})), "submit.out_of_range", "load", 2);
     check(with(json!({"noise": 2.5})), "submit.out_of_range", "noise", 2);

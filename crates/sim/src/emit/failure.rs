@@ -18,6 +18,8 @@ const fn java(failure: Failure) -> Option<(&'static str, &'static str)> {
     match failure {
         Failure::Refused => Some(("java.net.ConnectException", "Connection refused")),
         Failure::Reset => Some(("java.net.SocketException", "Connection reset")),
+        Failure::Closed => Some(("java.net.SocketException", "Unexpected end of file from server")),
+        Failure::UnknownHost => Some(("java.net.UnknownHostException", "Temporary failure in name resolution")),
         Failure::Unreachable => Some(("java.net.ConnectException", "Connection timed out")),
         Failure::Timeout => Some(("java.net.SocketTimeoutException", "Read timed out")),
         Failure::PoolTimeout => Some((
@@ -32,6 +34,8 @@ const fn go(failure: Failure) -> Option<(&'static str, &'static str)> {
     match failure {
         Failure::Refused => Some(("*net.OpError", "connect: connection refused")),
         Failure::Reset => Some(("*net.OpError", "read: connection reset by peer")),
+        Failure::Closed => Some(("*errors.errorString", "EOF")),
+        Failure::UnknownHost => Some(("*net.DNSError", "server misbehaving")),
         Failure::Unreachable => Some(("*net.OpError", "connect: connection timed out")),
         Failure::Timeout => Some(("context.deadlineExceededError", "context deadline exceeded")),
         _ => None,
@@ -65,6 +69,18 @@ impl Recorder {
         let peer = &self.plan.services[call.to as usize];
         let target = format!("http://{}:{}{}", peer.dns_name, peer.port.unwrap_or(80), operation.route);
         let (class, message) = match (call.kind, cause.failure) {
+            (CallKind::Sql, Failure::Thrown(number)) => {
+                let (class, message) = self.throwables.get(usize::from(number))?;
+                let outer = "org.springframework.orm.jpa.JpaSystemException";
+                (outer, format!("Unable to execute statement; nested exception is {class}: {message}"))
+            }
+            (_, Failure::Unreadable) => {
+                let class = "org.springframework.web.client.RestClientException";
+                (class, "Error while extracting response for content type [application/json]".to_owned())
+            }
+            (_, Failure::Unusable) => {
+                ("java.lang.IllegalStateException", format!("unexpected content of the answer of {}", peer.dns_name))
+            }
             (CallKind::Sql, failure) => {
                 let (class, message) = java(failure)?;
                 let outer = "org.springframework.dao.DataAccessResourceFailureException";

@@ -71,10 +71,10 @@ impl Recorder {
         if let (Some(logger), Line::Entered | Line::Failed) = (&call.logger, record.line) {
             attributes.push(text("code.namespace", logger.as_str()));
         }
-        let time = self.stamp(pod, record.at);
+        let time = self.own_stamp(pod, record.at, record.at);
         OtlpLog {
             time_unix_nano: time,
-            observed_time_unix_nano: time,
+            observed_time_unix_nano: self.stamp(pod, record.at),
             severity_number: severity as i32,
             severity_text: if severity == SeverityNumber::Error { "ERROR" } else { "INFO" }.to_owned(),
             body: Some(AnyValue { value: Some(Value::StringValue(body)) }),

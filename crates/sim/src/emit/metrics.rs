@@ -152,6 +152,7 @@ impl Recorder {
         let meters = std::mem::take(&mut self.buffers[pod.slot as usize].meters);
         let mut points = 0;
         let mut round = self.round(reading, pod.process_start, &mut points);
+        round.time = self.own_stamp(pod, reading.now, reading.now);
         if service.jvm {
             jvm(&mut round, reading);
             if service.has_database {
@@ -172,11 +173,11 @@ impl Recorder {
             round.histogram("db.client.connections.wait_time", "ms", vec![(&meters.connection_wait, pool())]);
         }
         let server = meters.server.list.iter().map(|((operation, status), histogram)| {
-            let operation = &plan.operations[*operation as usize];
+            let (method, route) = self.answered(&plan, *operation);
             let mut attributes = vec![
-                text("http.request.method", operation.method.as_str()),
+                text("http.request.method", method),
                 int("http.response.status_code", i64::from(*status)),
-                text("http.route", operation.route.replace('*', "{id}")),
+                text("http.route", route),
                 text("network.protocol.version", "1.1"),
                 text("url.scheme", "http"),
             ];
@@ -194,6 +195,20 @@ impl Recorder {
         self.counts.points += points;
         let resource = resource::of_process(&self.namespace, service, pod);
         self.keep(resource, "io.opentelemetry.runtime-telemetry", metrics);
+    }
+
+    /// Method and route of a series of the server's.
+    fn answered(&self, plan: &crate::plan::Plan, operation: u32) -> (String, String) {
+        match operation.checked_sub(super::DETOURS) {
+            Some(number) => {
+                let detour = &self.detours[number as usize];
+                (detour.method.clone(), detour.route.clone().unwrap_or_default())
+            }
+            None => {
+                let operation = &plan.operations[operation as usize];
+                (operation.method.clone(), operation.route.replace('*', "{id}"))
+            }
+        }
     }
 
     fn broker(&mut self, reading: &mut Reading<'_>) {

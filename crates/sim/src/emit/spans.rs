@@ -10,6 +10,7 @@ use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
 
 use super::attribute::{int, text};
 use super::{Part, Recorder, Sink, SpanRecord, resource};
+use crate::gate::Detour;
 use crate::plan::CallKind;
 use crate::pod::Pod;
 use crate::request::Failure;
@@ -63,6 +64,11 @@ impl Recorder {
         if kind == CallKind::Http && record.part != Part::Inner {
             self.http(record, pods, &mut attributes);
         }
+        let detour = record.detour.filter(|_| record.part == Part::Server);
+        let detour = detour.map(|number| &self.detours[usize::from(number)]);
+        if let Some(detour) = detour {
+            detoured(detour, &mut attributes);
+        }
         let failed = fails(record, kind);
         if failed && let Some(error) = self.error_type(record) {
             attributes.push(self::text("error.type", error));
@@ -72,10 +78,10 @@ impl Recorder {
             span_id: record.id.to_be_bytes().to_vec(),
             parent_span_id: if record.parent == 0 { Vec::new() } else { record.parent.to_be_bytes().to_vec() },
             flags: 0x101,
-            name: name.clone(),
+            name: detour.map_or_else(|| name.clone(), server_name),
             kind: span_kind(record.part, kind) as i32,
-            start_time_unix_nano: self.stamp(pod, record.start),
-            end_time_unix_nano: self.stamp(pod, record.end),
+            start_time_unix_nano: self.own_stamp(pod, record.start, record.start),
+            end_time_unix_nano: self.own_stamp(pod, record.end, record.start),
             attributes,
             status: failed.then(|| Status { code: StatusCode::Error as i32, message: self.status_message(record) }),
             ..Span::default()
@@ -124,6 +130,23 @@ impl Recorder {
             }
         }
     }
+}
+
+/// A server names its span by method and route, or by the method alone when no route matched.
+fn server_name(detour: &Detour) -> String {
+    let route = detour.route.as_ref().map(|route| format!(" {route}"));
+    format!("{}{}", detour.method, route.unwrap_or_default())
+}
+
+/// The attributes of a server span whose request came with another method or path than was asked for.
+fn detoured(detour: &Detour, attributes: &mut Vec<KeyValue>) {
+    attributes.retain(|pair| {
+        let path = detour.path.is_some() && pair.key == "url.path";
+        !path && pair.key != "http.request.method" && pair.key != "http.route"
+    });
+    attributes.push(text("http.request.method", detour.method.as_str()));
+    attributes.extend(detour.path.as_ref().map(|path| text("url.path", path.as_str())));
+    attributes.extend(detour.route.as_ref().map(|route| text("http.route", route.as_str())));
 }
 
 /// OpenTelemetry's rules: a client fails from 400 on, a server from 500 on, and both when there was no answer.

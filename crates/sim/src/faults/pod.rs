@@ -5,6 +5,7 @@ use model::Problem;
 
 use crate::effect::{Mechanism, Tag};
 use crate::engine::Time;
+use crate::life::KILLED;
 use crate::rng::join;
 use crate::world::World;
 
@@ -15,14 +16,23 @@ fn one(world: &World, target: &Target) -> Result<u16, Problem> {
     Ok(slots[world.streams.lives.at(key).below(slots.len())])
 }
 
+/// All processes of the service passed, one was hit.
+fn count(world: &mut World, tag: Tag, hit: u16) {
+    let service = world.pods[hit as usize].service;
+    for slot in world.places[service as usize].clone() {
+        world.meters.count(tag.meter, slot, slot == hit);
+    }
+}
+
 /// The pod is deleted; its workload makes another.
 pub struct Kill {
     slot: [u16; 1],
+    since: Time,
 }
 
 impl Kill {
     pub fn new(world: &World, target: &Target) -> Result<Self, Problem> {
-        Ok(Self { slot: [one(world, target)?] })
+        Ok(Self { slot: [one(world, target)?], since: world.now() })
     }
 }
 
@@ -32,13 +42,44 @@ impl Mechanism for Kill {
     }
 
     fn start(&mut self, world: &mut World, tag: Tag) {
-        let service = world.pods[self.slot[0] as usize].service;
-        let passed = world.places[service as usize].len() as u64;
-        world.meters.count_many(tag.meter, passed, 1);
+        count(world, tag, self.slot[0]);
         world.delete_pod(self.slot[0]);
     }
 
     fn stop(&mut self, _world: &mut World, _tag: Tag) {}
+
+    fn back(&self, world: &World) -> Option<Time> {
+        world.ready_again(self.slot[0], self.since)
+    }
+}
+
+/// One container's process is killed; it is started again in the same pod.
+pub struct Restart {
+    slot: [u16; 1],
+    since: Time,
+}
+
+impl Restart {
+    pub fn new(world: &World, target: &Target) -> Result<Self, Problem> {
+        Ok(Self { slot: [one(world, target)?], since: world.now() })
+    }
+}
+
+impl Mechanism for Restart {
+    fn slots(&self) -> &[u16] {
+        &self.slot
+    }
+
+    fn start(&mut self, world: &mut World, tag: Tag) {
+        count(world, tag, self.slot[0]);
+        world.restart_container(self.slot[0], KILLED);
+    }
+
+    fn stop(&mut self, _world: &mut World, _tag: Tag) {}
+
+    fn back(&self, world: &World) -> Option<Time> {
+        world.ready_again(self.slot[0], self.since)
+    }
 }
 
 /// The pod's container is replaced by one that answers nothing, and put back at the end.
@@ -62,9 +103,7 @@ impl Mechanism for Failure {
 
     fn start(&mut self, world: &mut World, tag: Tag) {
         self.since = world.now();
-        let service = world.pods[self.slot[0] as usize].service;
-        let passed = world.places[service as usize].len() as u64;
-        world.meters.count_many(tag.meter, passed, 1);
+        count(world, tag, self.slot[0]);
         world.disable_pod(self.slot[0]);
     }
 

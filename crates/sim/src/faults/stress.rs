@@ -6,26 +6,42 @@ use model::Problem;
 use crate::effect::{Mechanism, Tag};
 use crate::engine::{MILLI, Time};
 use crate::life::KILLED;
+use crate::pod::Pod;
 use crate::profile::MIB;
-use crate::witness::Reading;
+use crate::witness::{Reading, Tally};
 use crate::world::World;
 
 /// A worker touches fresh memory at about this rate, bytes per second.
 const FILL: f64 = 1024.0 * MIB;
 const FILL_STEP: Time = 100 * MILLI;
 
-/// Processes beside the service's that burn the processor.
+/// Threads that burn the processor, of processes beside the service's or of its own.
 pub struct Cpu {
     slots: Vec<u16>,
+    inside: bool,
     /// Epoch of each process when it began, and periods counted until then.
     base: Vec<(u32, (u64, u64))>,
     cores: f64,
 }
 
 impl Cpu {
-    pub fn new(world: &World, target: &Target, load_pct: u32, workers: u32) -> Result<Self, Problem> {
-        let slots = world.pods_to_hit(target.service())?;
-        Ok(Self { slots, base: Vec::new(), cores: f64::from(load_pct) / 100.0 * f64::from(workers) })
+    /// Processes of their own in the container.
+    pub fn beside(world: &World, target: &Target, load_pct: u32, workers: u32) -> Result<Self, Problem> {
+        Self::new(world, target, f64::from(load_pct) / 100.0 * f64::from(workers), false)
+    }
+
+    /// Threads of the service's process, which compete with its workers and count as its own.
+    pub fn inside(world: &World, target: &Target, threads: u32) -> Result<Self, Problem> {
+        Self::new(world, target, f64::from(threads), true)
+    }
+
+    fn new(world: &World, target: &Target, cores: f64, inside: bool) -> Result<Self, Problem> {
+        Ok(Self { slots: world.pods_to_hit(target.service())?, inside, base: Vec::new(), cores })
+    }
+
+    fn load(&self, pod: &mut Pod, more: f64) {
+        let load = if self.inside { &mut pod.spin } else { &mut pod.stress };
+        *load = (*load + more).max(0.0);
     }
 }
 
@@ -38,7 +54,7 @@ impl Mechanism for Cpu {
         for &slot in &self.slots {
             let pod = &mut world.pods[slot as usize];
             self.base.push((pod.epoch, pod.cpu.work_periods()));
-            pod.stress += self.cores;
+            self.load(pod, self.cores);
             world.demand(slot);
         }
     }
@@ -48,20 +64,19 @@ impl Mechanism for Cpu {
             let pod = &mut world.pods[slot as usize];
             // A container that was started anew has none of the processes.
             if pod.epoch == epoch {
-                pod.stress = (pod.stress - self.cores).max(0.0);
+                self.load(pod, -self.cores);
                 world.demand(slot);
             }
         }
     }
 
-    fn reading(&self, world: &World, _tag: Tag) -> Reading {
-        let mut reading = Reading::default();
+    fn tally(&self, world: &World, _tag: Tag) -> Tally {
+        let mut tally = Tally::default();
         for (&slot, &(_, (worked, held))) in self.slots.iter().zip(&self.base) {
             let now = world.pods[slot as usize].cpu.work_periods();
-            reading.passed += now.0 - worked;
-            reading.touched += now.1 - held;
+            tally.add(slot, Reading { passed: now.0 - worked, touched: now.1 - held });
         }
-        reading
+        tally
     }
 }
 
@@ -95,7 +110,9 @@ impl Mechanism for Memory {
     }
 
     fn start(&mut self, world: &mut World, tag: Tag) {
-        world.meters.count_many(tag.meter, (self.wanted * self.slots.len() as f64) as u64, 0);
+        for &slot in &self.slots {
+            world.meters.count_many(tag.meter, slot, self.wanted as u64, 0);
+        }
     }
 
     fn step(&mut self, world: &mut World, _tag: Tag) -> Option<Time> {
@@ -134,8 +151,11 @@ impl Mechanism for Memory {
         }
     }
 
-    fn reading(&self, world: &World, tag: Tag) -> Reading {
-        let touched = self.peak.iter().sum::<f64>().max(0.0) as u64;
-        Reading { touched, ..world.meters.read(tag.meter) }
+    fn tally(&self, world: &World, tag: Tag) -> Tally {
+        let mut tally = world.meters.read(tag.meter).clone();
+        for (&slot, peak) in self.slots.iter().zip(&self.peak) {
+            tally.add(slot, Reading { passed: 0, touched: peak.max(0.0) as u64 });
+        }
+        tally
     }
 }

@@ -6,8 +6,8 @@ use model::{ErrorKind, Problem};
 use system::{Kind, Phase, Protocol, Service, Step, Topology};
 
 use super::{
-    CallId, CallKind, CallPlan, JourneyPlan, OperationId, OperationPlan, Plan, RequestPlan, RetryPlan, RouteId,
-    RoutePlan, ServiceId, ServicePlan, Workload,
+    CallId, CallKind, CallPlan, EndpointPlan, JourneyPlan, OperationId, OperationPlan, Plan, RequestPlan, RetryPlan,
+    RouteId, RoutePlan, ServiceId, ServicePlan, Workload,
 };
 use crate::engine::{MILLI, Time};
 use crate::profile::{self, client};
@@ -49,6 +49,7 @@ impl<'a> Builder<'a> {
             label_key: label_key.to_owned(),
             services: enabled().map(|service| service_plan(topology, &services, service)).collect(),
             operations: Vec::new(),
+            endpoints: endpoints(topology, &services),
             calls: Vec::new(),
             routes: Vec::new(),
             journeys: Vec::new(),
@@ -257,6 +258,18 @@ impl<'a> Builder<'a> {
             response_bytes: log_between(&mut draw, (300.0, 12_000.0)) as u32,
         }
     }
+}
+
+fn endpoints(topology: &Topology, services: &HashMap<String, ServiceId>) -> Vec<EndpointPlan> {
+    let known = |endpoint: &system::Endpoint| {
+        Some(EndpointPlan {
+            service: *services.get(&endpoint.service)?,
+            method: endpoint.method.clone(),
+            route: endpoint.route.clone(),
+            pattern: endpoint.pattern.clone(),
+        })
+    };
+    topology.endpoints.iter().filter_map(known).collect()
 }
 
 fn service_plan(topology: &Topology, ids: &HashMap<String, ServiceId>, service: &Service) -> ServicePlan {

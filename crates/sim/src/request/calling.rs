@@ -82,18 +82,17 @@ impl World {
         } else {
             (call.there, operation.request_bytes, salt::THERE)
         };
-        let mut draw = self.streams.travel.at(join(frame.key, salt + u64::from(attempt)));
-        let (from, to) = if back { (frame.pod, frame.caller) } else { (frame.caller, frame.pod) };
+        let key = join(frame.key, salt + u64::from(attempt));
+        let ends = if back { (frame.pod, frame.caller) } else { (frame.caller, frame.pod) };
         let now = self.events.now();
-        self.pods[from as usize].traffic.sent += u64::from(bytes);
-        match self.links[link as usize].send(bytes, attempt, &mut draw, &mut self.meters) {
+        match self.transmit(link, ends, bytes, attempt, key) {
             Flight::Arrives(after) => {
-                self.pods[to as usize].traffic.received += u64::from(bytes);
                 let event = if back { Event::Returned(at) } else { Event::Arrive(at) };
                 self.events.plan(now + after, event);
             }
             Flight::Again(after) => self.events.plan(now + after, Event::Send { at, attempt: attempt + 1 }),
-            Flight::GivenUp => self.fail(at, Failure::Reset, 1),
+            // The kernel reports a connection that it gave up as timed out (`ETIMEDOUT`).
+            Flight::GivenUp => self.fail(at, Failure::Unreachable, 1),
         }
     }
 
@@ -111,7 +110,7 @@ impl World {
             self.frames.remove(at);
             return;
         }
-        let kind = self.plan.calls[frame.call as usize].kind;
+        let kind = self.plan.calls[frame.asked() as usize].kind;
         (frame.outcome, frame.status, frame.phase) = (failure, without_answer(kind, failure), Phase::Returning);
         self.events.plan(self.events.now() + after, Event::Returned(at));
     }

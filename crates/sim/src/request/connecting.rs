@@ -2,7 +2,8 @@
 
 use super::{Failure, Phase, Ref, salt};
 use crate::engine::{MILLI, SECOND, Time};
-use crate::link::Flight;
+use crate::gate::Address;
+use crate::link::{Flight, no_answer};
 use crate::plan::CallKind;
 use crate::rng::join;
 use crate::station::{Channel, Entry};
@@ -18,7 +19,7 @@ impl World {
     /// The caller's channel that a call uses.
     pub(super) fn channel(&mut self, at: Ref) -> Option<&mut Channel> {
         let frame = self.frames.get(at)?;
-        let route = &self.plan.routes[self.plan.calls[frame.call as usize].route as usize];
+        let route = &self.plan.routes[self.plan.calls[frame.asked() as usize].route as usize];
         Some(&mut self.pods[frame.caller as usize].channels[usize::from(route.place)])
     }
 
@@ -62,15 +63,16 @@ impl World {
         }
         let (key, to) = (frame.key, self.plan.calls[frame.call as usize].to);
         let Some(channel) = self.channel(at) else { return };
-        let (open, fails) = (channel.open(), channel.fails_at_once(now));
-        if let Some(pod) = open {
+        let (open, fails) = (channel.open(now), channel.fails_at_once(now));
+        if let Some((pod, carried)) = open {
             self.aim(at, pod);
+            self.reuses(at, carried);
             self.send_first(at);
         } else if fails {
             self.fail(at, Failure::Refused, 1);
         } else if let Some(pod) = self.choose(to, key) {
             self.aim(at, pod);
-            self.connect(at, 0);
+            self.look_up(at);
         } else {
             self.not_connected(at, Failure::Refused);
         }
@@ -88,7 +90,7 @@ impl World {
         let now = self.events.now();
         if let Some(frame) = self.frames.get_mut(at) {
             frame.served = now;
-            self.send(at, 0);
+            self.drive(at);
         }
     }
 
@@ -99,17 +101,23 @@ impl World {
             return;
         }
         let call = &self.plan.calls[frame.call as usize];
-        let (there, start) = (call.there as usize, frame.start);
+        let (links, ends, start) = ((call.there, call.back), (frame.caller, frame.pod), frame.start);
         let client = self.plan.routes[call.route as usize].client;
         let until = client.wait.filter(|_| client.persistent).map_or(Time::MAX, |wait| start + wait);
-        let mut draw = self.streams.travel.at(join(frame.key, salt::CONNECT + u64::from(attempt)));
-        let (pod, now) = (frame.pod as usize, self.events.now());
+        let key = join(frame.key, salt::CONNECT + u64::from(attempt));
+        let (address, pod, now) = (frame.marks.address, frame.pod as usize, self.events.now());
         if now >= until {
             self.fail(at, Failure::PoolTimeout, 1);
             return;
         }
-        match self.links[there].connect(attempt, &mut draw, &mut self.meters) {
-            Flight::Arrives(_) if !self.pods[pod].serves() => self.not_connected(at, Failure::Refused),
+        let flight = match address {
+            Address::Silent => no_answer(attempt),
+            Address::Right | Address::Refusing => self.shake_hands(links, ends, attempt, key),
+        };
+        match flight {
+            Flight::Arrives(_) if address == Address::Refusing || !self.pods[pod].serves() => {
+                self.not_connected(at, Failure::Refused);
+            }
             Flight::Arrives(_) if self.pods[pod].accepts_no_more() => {
                 if attempt < SYN_RETRIES {
                     let next = (now + (SYN_RTO << attempt)).min(until);
@@ -140,7 +148,7 @@ impl World {
     }
 
     /// No connection could be opened: a client that goes on trying does so until its wait is over.
-    fn not_connected(&mut self, at: Ref, failure: Failure) {
+    pub(crate) fn not_connected(&mut self, at: Ref, failure: Failure) {
         let now = self.events.now();
         let Some(channel) = self.channel(at) else { return };
         channel.closed(now);
@@ -169,7 +177,8 @@ impl World {
     pub(super) fn give_back(&mut self, at: Ref) {
         let now = self.events.now();
         let Some(frame) = self.frames.get_mut(at) else { return };
-        let kind = self.plan.calls[frame.call as usize].kind;
+        let kind = self.plan.calls[frame.asked() as usize].kind;
+        let carried = frame.marks.carried.saturating_add(1);
         if kind == CallKind::Publish {
             return;
         }
@@ -178,7 +187,7 @@ impl World {
         let held = std::mem::replace(&mut frame.holds_connection, false);
         let Some(channel) = self.channel(at) else { return };
         if answered && same {
-            channel.keep(pod);
+            channel.keep(now, pod, carried);
         }
         if held && let Some(next) = channel.pool.leave(now) {
             self.placed(next);

@@ -7,6 +7,9 @@ use crate::plan::CallKind;
 use crate::rng::join;
 use crate::world::{Event, World};
 
+/// A frame that resets a stream, with its headers.
+const RESET_BYTES: u32 = 64;
+
 impl World {
     /// The caller has the answer, or knows that there will be none.
     pub(crate) fn returned(&mut self, at: Ref) {
@@ -41,7 +44,7 @@ impl World {
     fn close(&mut self, at: Ref, failure: Failure) {
         let now = self.events.now();
         let Some(frame) = self.frames.get_mut(at) else { return };
-        let kind = self.plan.calls[frame.call as usize].kind;
+        let kind = self.plan.calls[frame.asked() as usize].kind;
         (frame.outcome, frame.status) = (failure, without_answer(kind, failure));
         let planned = frame.phase == Phase::Planned;
         let pooled = frame.phase == Phase::Pooled;
@@ -59,16 +62,14 @@ impl World {
         let now = self.events.now();
         let Some(frame) = self.frames.get_mut(at) else { return };
         (frame.client_open, frame.parent) = (false, None);
-        let (phase, key, call) = (frame.phase, frame.key, &self.plan.calls[frame.call as usize]);
+        let (phase, key, call) = (frame.phase, frame.key, &self.plan.calls[frame.asked() as usize]);
+        let (there, ends) = (call.there, (frame.caller, frame.pod));
         if phase == Phase::Pooled {
             self.frames.remove(at);
         } else if call.kind == CallKind::Grpc && phase != Phase::Returning {
-            let mut draw = self.streams.travel.at(join(key, salt::CANCEL));
-            let link = &mut self.links[call.there as usize];
             // A lost reset frame is sent again like any other; one time-out stands for the wait.
-            let (Flight::Arrives(after) | Flight::Again(after)) = link.send(64, 0, &mut draw, &mut self.meters) else {
-                return;
-            };
+            let flight = self.transmit(there, ends, RESET_BYTES, 0, join(key, salt::CANCEL));
+            let (Flight::Arrives(after) | Flight::Again(after)) = flight else { return };
             self.events.plan(now + after, Event::Cancel(at));
         }
     }
@@ -99,12 +100,14 @@ impl World {
     /// Tells the caller how the call went, or tries again.
     fn tell(&mut self, at: Ref) {
         let Some(frame) = self.frames.get(at) else { return };
-        let call = &self.plan.calls[frame.call as usize];
-        let failed = call.kind.failed(frame.outcome, frame.status);
-        let cause = Cause { call: frame.call, failure: frame.outcome, status: frame.status };
+        let (id, body, unread) = (frame.asked(), frame.marks.body, self.reading(frame));
+        let call = &self.plan.calls[id as usize];
+        let unanswered = call.kind.failed(frame.outcome, frame.status);
+        let failed = unanswered || unread.is_some();
+        let cause = Cause { call: id, failure: unread.unwrap_or(frame.outcome), status: frame.status };
         let (parent, session, key) = (frame.parent, frame.session, frame.key);
         let (fails, sibling, lasted) = (failed && !call.tolerated, frame.sibling, self.events.now() - frame.start);
-        if failed && self.try_again(at) {
+        if unanswered && self.try_again(at) {
             return;
         }
         let now = self.events.now();
@@ -114,7 +117,11 @@ impl World {
         }
         let Some(parent) = parent else { return };
         self.unchain(parent, at, sibling);
+        let passes_on = self.passes_on(id);
         let Some(waiting) = self.frames.get_mut(parent) else { return };
+        if passes_on {
+            waiting.marks.body = body;
+        }
         if fails {
             (waiting.failure, waiting.cause) = (Failure::Upstream, Some(cause));
         }
@@ -144,7 +151,7 @@ impl World {
     /// Plans another attempt of a failed call, if its caller makes one. A refusal by the callee itself is not repeated.
     fn try_again(&mut self, at: Ref) -> bool {
         let Some(frame) = self.frames.get(at) else { return false };
-        let call = &self.plan.calls[frame.call as usize];
+        let call = &self.plan.calls[frame.asked() as usize];
         let Some(retry) = call.retry.filter(|retry| frame.attempt < retry.times) else { return false };
         let own_fault = call.kind == CallKind::Http && (400..500).contains(&frame.status);
         if own_fault || frame.outcome == Failure::Cancelled {
@@ -159,7 +166,7 @@ impl World {
             trace: frame.trace,
             span: frame.parent_span,
         };
-        let (id, sibling) = (frame.call, frame.sibling);
+        let (id, sibling) = (frame.asked(), frame.sibling);
         let pause = retry.back_off << (attempt - 1).min(20);
         let again = self.plan_call(id, caller);
         if let Some(parent) = caller.parent {

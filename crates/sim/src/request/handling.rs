@@ -2,7 +2,6 @@
 
 use super::{Caller, Cause, Failure, Frame, Phase, Ref, salt};
 use crate::engine::MILLI;
-use crate::gate::{Advice, Rewrite};
 use crate::plan::CallKind;
 use crate::pod::Pause;
 use crate::rng::join;
@@ -16,14 +15,13 @@ impl World {
     pub(crate) fn arrive(&mut self, at: Ref) {
         let Some(frame) = self.frames.get(at) else { return };
         let kind = self.plan.calls[frame.call as usize].kind;
-        let pod = &self.pods[frame.pod as usize];
         if kind == CallKind::Process {
             self.deliver(at);
         } else if kind == CallKind::Grpc && !frame.client_open {
             // The stream was reset before the request came.
             self.frames.remove(at);
-        } else if pod.epoch == frame.epoch && pod.serves() {
-            self.queue(at);
+        } else if self.at_home(frame) {
+            self.enter(at);
         } else if frame.client_open {
             self.fail(at, Failure::Reset, 1);
         } else {
@@ -69,7 +67,6 @@ impl World {
         let mut draw = self.streams.work.at(frame.key);
         let work = draw.log_normal(operation.work, operation.sigma) * pod.work_factor(now);
         frame.work = work / f64::from(call.stretches);
-        let mut delay = 0;
         let store = call.kind.is_store();
         if !store {
             frame.served = now;
@@ -77,16 +74,11 @@ impl World {
             if own.chance(self.error_rates[call.to as usize]) {
                 frame.failure = Failure::Own;
             }
-            for set in &self.gates[call.operation as usize].advice {
-                self.meters.count(set.meter, true);
-                match set.what {
-                    Advice::Delay(by) => delay += by,
-                    Advice::Throw(number) => frame.failure = Failure::Thrown(number),
-                }
-            }
-            if frame.failure != Failure::None {
-                frame.work = work * FAILS_AFTER;
-            }
+        }
+        let delay = if store { 0 } else { self.advise(at) };
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        if frame.failure != Failure::None {
+            frame.work = work * FAILS_AFTER;
         }
         let (slot, allocation, key) = (frame.pod, draw.exponential(), frame.key);
         if !store {
@@ -110,6 +102,18 @@ impl World {
             pod.cpu.stop(now, now + lasts);
             self.recorder.collection(slot, lasts, full);
         }
+    }
+
+    /// A full collection that something asks for: all threads stand still for the time that is given back.
+    pub(crate) fn collect_now(&mut self, slot: u16, key: u64) -> crate::engine::Time {
+        let now = self.events.now();
+        let pod = &mut self.pods[slot as usize];
+        let Some(heap) = &mut pod.heap else { return 0 };
+        let Pause { lasts, full } = heap.collect(&mut self.streams.collections.at(key));
+        pod.cpu.stop(now, now + lasts);
+        self.recorder.collection(slot, lasts, full);
+        self.watch(slot);
+        lasts
     }
 
     /// Puts the next stretch of own work on the processor.
@@ -183,24 +187,17 @@ impl World {
     /// The handling is over: the worker is free, the answer leaves.
     pub(super) fn finish(&mut self, at: Ref) {
         let now = self.events.now();
+        let Some(frame) = self.frames.get(at) else { return };
+        let status = self.framework_status(frame).unwrap_or_else(|| self.plan.answer_status(frame));
         let Some(frame) = self.frames.get_mut(at) else { return };
-        let call = &self.plan.calls[frame.call as usize];
-        frame.status = self.plan.answer_status(frame);
+        frame.status = status;
         self.recorder.handled(now, frame);
-        let message = call.kind == CallKind::Process;
-        if !message {
-            for set in &self.gates[call.operation as usize].rewrites {
-                self.meters.count(set.meter, true);
-                match set.what {
-                    Rewrite::Status(status) => frame.status = status,
-                }
-            }
-        }
+        let message = self.plan.calls[frame.call as usize].kind == CallKind::Process;
         self.free(at);
         if message {
             self.frames.remove(at);
         } else {
-            self.reply(at);
+            self.leave(at);
         }
     }
 
@@ -213,7 +210,7 @@ impl World {
         }
     }
 
-    fn reply(&mut self, at: Ref) {
+    pub(super) fn reply(&mut self, at: Ref) {
         if let Some(frame) = self.frames.get_mut(at) {
             frame.phase = Phase::Returning;
             self.send(at, 0);

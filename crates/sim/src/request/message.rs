@@ -27,11 +27,9 @@ impl World {
         let (there, bytes) = (plan.there, self.plan.operations[plan.operation as usize].request_bytes);
         let mut draw = self.streams.travel.at(join(key, salt::THERE));
         let now = self.events.now();
-        let travel = self.settled(there, bytes, key);
+        let travel = self.settled(there, (caller, broker), bytes, key);
         let frame = self.frames.get_mut(at).expect("it was there a moment ago");
         (frame.pod, frame.status, frame.phase) = (broker, 200, Phase::Returning);
-        self.pods[caller as usize].traffic.sent += u64::from(bytes);
-        self.pods[broker as usize].traffic.received += u64::from(bytes);
         self.events.plan(now + nanos(draw.between(PUBLISH.0, PUBLISH.1)), Event::Returned(at));
         let span = self.streams.spans.id(join(key, salt::CLIENT));
         let leaves = now + travel + nanos(draw.between(ROUTE.0, ROUTE.1));
@@ -48,8 +46,8 @@ impl World {
     pub(super) fn deliver_later(&mut self, id: CallId, caller: Caller, leaves: Time) {
         let CallPlan { there: link, to, .. } = self.plan.calls[id as usize];
         let bytes = self.plan.operations[self.plan.calls[id as usize].operation as usize].request_bytes;
-        let travel = self.settled(link, bytes, caller.key);
         let pod = self.places[to as usize].start;
+        let travel = self.settled(link, (caller.pod, pod), bytes, caller.key);
         let at = self.plan_call(id, caller);
         let frame = self.frames.get_mut(at).expect("it was made a moment ago");
         (frame.pod, frame.phase, frame.client_open) = (pod, Phase::Going, false);
@@ -57,11 +55,10 @@ impl World {
     }
 
     /// Time until a message has surely arrived, retransmissions included.
-    pub(super) fn settled(&mut self, link: u32, bytes: u32, key: u64) -> Time {
+    pub(super) fn settled(&mut self, link: u32, ends: (u16, u16), bytes: u32, key: u64) -> Time {
         let mut waited = 0;
         for attempt in 0.. {
-            let mut draw = self.streams.travel.at(join(key, salt::BACK + u64::from(attempt)));
-            match self.links[link as usize].send(bytes, attempt, &mut draw, &mut self.meters) {
+            match self.transmit(link, ends, bytes, attempt, join(key, salt::BACK + u64::from(attempt))) {
                 Flight::Arrives(after) => return waited + after,
                 Flight::Again(after) => waited += after,
                 Flight::GivenUp => break,

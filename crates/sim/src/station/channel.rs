@@ -5,18 +5,29 @@ use crate::engine::Time;
 use crate::plan::CallKind;
 use crate::profile::Client;
 use crate::request::Ref;
+use crate::reuse::Reuse;
 
 /// Attempts to connect wait at most this long (gRPC connection backoff protocol), and grow by this factor.
 const RECONNECT_MAX: Time = 120 * crate::engine::SECOND;
 const RECONNECT_GROWTH: f64 = 1.6;
+
+/// A connection that waits for its next request.
+#[derive(Debug, Clone, Copy)]
+struct Idle {
+    pod: u16,
+    since: Time,
+    /// Requests that it has carried.
+    carried: u16,
+}
 
 pub struct Channel {
     pub kind: CallKind,
     pub client: Client,
     /// Calls that hold or wait for a connection, where their number is bounded.
     pub pool: Pool<Ref>,
-    /// Pods behind idle connections; the one used last is taken first.
-    idle: Vec<u16>,
+    pub reuse: Reuse,
+    /// Connections that wait; the one used last is taken first.
+    idle: Vec<Idle>,
     /// Pod behind the shared connection.
     shared: Option<u16>,
     /// Until then every call fails at once; the delay before the attempt after the next.
@@ -25,11 +36,12 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub fn new(kind: CallKind, client: Client) -> Self {
+    pub fn new(kind: CallKind, client: Client, reuse: Reuse) -> Self {
         Self {
             kind,
             client,
             pool: Pool::new(client.connections, u32::MAX),
+            reuse,
             idle: Vec::new(),
             shared: None,
             closed_until: 0,
@@ -41,9 +53,20 @@ impl Channel {
         self.client.connections != u32::MAX
     }
 
-    /// The pod behind a connection that is open. A shared one stays; another is taken out.
-    pub fn open(&mut self) -> Option<u16> {
-        if self.client.shared { self.shared } else { self.idle.pop() }
+    /// The pod behind a connection that is open, and the requests that it has carried. A shared one stays; another is
+    /// taken out.
+    pub fn open(&mut self, now: Time) -> Option<(u16, u16)> {
+        if self.client.shared {
+            return self.shared.map(|pod| (pod, 0));
+        }
+        match self.idle.pop() {
+            Some(idle) if now - idle.since < self.reuse.idle => Some((idle.pod, idle.carried)),
+            _ => {
+                // The others have waited longer still.
+                self.idle.clear();
+                None
+            }
+        }
     }
 
     /// A connection was opened.
@@ -55,9 +78,10 @@ impl Channel {
     }
 
     /// An answer came over the connection: it can be used again.
-    pub fn keep(&mut self, pod: u16) {
-        if !self.client.shared && self.idle.len() < usize::from(self.client.idle) {
-            self.idle.push(pod);
+    pub fn keep(&mut self, now: Time, pod: u16, carried: u16) {
+        let open = carried < self.reuse.requests && self.reuse.idle > 0;
+        if open && !self.client.shared && self.idle.len() < usize::from(self.client.idle) {
+            self.idle.push(Idle { pod, since: now, carried });
         }
     }
 
@@ -75,7 +99,7 @@ impl Channel {
 
     /// The process on `pod` ended: its connections are closed.
     pub fn forget(&mut self, pod: u16) {
-        self.idle.retain(|&other| other != pod);
+        self.idle.retain(|idle| idle.pod != pod);
         self.shared = self.shared.filter(|&other| other != pod);
     }
 
@@ -92,5 +116,33 @@ impl Channel {
     pub fn connections(&self) -> u32 {
         let used = if self.bounded() { self.pool.busy() } else { 0 };
         used + self.idle.len() as u32 + u32::from(self.shared.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::SECOND;
+
+    #[test]
+    fn a_connection_is_used_until_it_is_old_or_has_carried_enough() {
+        let client = Client {
+            connections: u32::MAX,
+            idle: 2,
+            shared: false,
+            wait: None,
+            persistent: false,
+            reconnect: None,
+            timeout: None,
+        };
+        let mut channel = Channel::new(CallKind::Http, client, Reuse { idle: 5 * SECOND, requests: 3 });
+        assert_eq!(channel.open(0), None);
+        channel.keep(0, 7, 1);
+        channel.keep(SECOND, 7, 2);
+        assert_eq!(channel.open(4 * SECOND), Some((7, 2)), "the last one first");
+        channel.keep(4 * SECOND, 7, 3);
+        assert_eq!(channel.open(4 * SECOND), Some((7, 1)), "the server closed the one with three requests");
+        channel.keep(4 * SECOND, 7, 1);
+        assert_eq!(channel.open(9 * SECOND), None);
     }
 }

@@ -45,6 +45,9 @@ pub struct Cpu<J> {
     virtual_time: f64,
     since: Time,
     background: f64,
+    /// The part of the background that is no thread of the service's process.
+    beside: f64,
+    spent_beside: f64,
     period_start: Time,
     spent_in_period: f64,
     throttled: bool,
@@ -71,6 +74,8 @@ impl<J> Cpu<J> {
             virtual_time: 0.0,
             since: 0,
             background: 0.0,
+            beside: 0.0,
+            spent_beside: 0.0,
             period_start: 0,
             spent_in_period: 0.0,
             throttled: false,
@@ -139,6 +144,16 @@ impl<J> Cpu<J> {
         self.background = cores.max(0.0);
     }
 
+    /// How much of the background, as it was set last, is no thread of the service's process.
+    pub fn set_beside(&mut self, cores: f64) {
+        self.beside = cores.clamp(0.0, self.background);
+    }
+
+    /// CPU-nanoseconds that threads outside the service's process have spent, as of the last change or look.
+    pub const fn spent_beside(&self) -> f64 {
+        self.spent_beside
+    }
+
     pub const fn background(&self) -> f64 {
         self.background
     }
@@ -153,7 +168,7 @@ impl<J> Cpu<J> {
     pub fn clear(&mut self, now: Time) {
         self.advance(now);
         self.jobs.clear();
-        self.background = 0.0;
+        (self.background, self.beside) = (0.0, 0.0);
         self.stopped_until = 0;
     }
 
@@ -234,6 +249,7 @@ impl<J> Cpu<J> {
         self.virtual_time += passed * self.rate();
         self.spent_in_period += passed * use_rate;
         self.spent += passed * use_rate;
+        self.spent_beside += passed * use_rate * self.beside / self.threads();
         self.since = to;
     }
 

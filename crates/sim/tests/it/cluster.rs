@@ -193,7 +193,7 @@ async fn a_selector_that_matches_nothing_names_what_is_there() {
     assert!(!error.effect_possible);
     let names: Vec<String> = cluster.faults().await.unwrap().into_iter().map(|fault| fault.name).collect();
     assert_eq!(names, ["f0"]);
-    assert_eq!(cluster.can_inject(&slot().system, "dns_error").unwrap_err().problem.code, "capability.not_simulated");
+    assert!(cluster.can_inject(&slot().system, "dns_error").is_ok());
     let other = SystemCode::parse("ob").unwrap();
     assert_eq!(cluster.can_run(&other).unwrap_err().problem.code, "system.no_simulation_data");
 }

@@ -223,21 +223,3 @@ fn advice_on_a_method_slows_or_breaks_its_endpoint_alone() {
         broken.logs.iter().filter(|log| log.service == ORDER && log.body.contains("java.io.IOException: broken pipe"));
     assert!(lines.count() > 50);
 }
-
-#[test]
-fn every_kind_that_the_table_calls_simulated_has_a_mechanism() {
-    let simulated: Vec<&str> = fault::capabilities().iter().filter(|row| row.simulated).map(|row| row.name).collect();
-    let tested = [
-        "pod_kill",
-        "pod_failure",
-        "memory_stress",
-        "cpu_stress",
-        "http_response_replace_code",
-        "network_delay",
-        "network_loss",
-        "jvm_method_latency",
-        "jvm_method_exception",
-    ];
-    let (simulated, tested): (HashSet<&str>, HashSet<&str>) = (simulated.into_iter().collect(), tested.into());
-    assert_eq!(simulated, tested, "a kind is called simulated without a test of what it does, or the other way round");
-}

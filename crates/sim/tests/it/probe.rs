@@ -55,6 +55,7 @@ pub struct Point {
     pub service: String,
     pub pod: String,
     pub name: String,
+    pub attributes: BTreeMap<String, String>,
     pub value: f64,
 }
 
@@ -125,19 +126,21 @@ impl Sink for Probe {
         for group in &request.resource_metrics {
             let (service, pod) = names(group.resource.as_ref());
             for metric in group.scope_metrics.iter().flat_map(|scope| &scope.metrics) {
-                let values: Vec<(u64, f64)> = match metric.data.as_ref().unwrap() {
+                let values: Vec<(u64, &[KeyValue], f64)> = match metric.data.as_ref().unwrap() {
                     Data::Gauge(gauge) => gauge.data_points.iter().map(number).collect(),
                     Data::Sum(sum) => sum.data_points.iter().map(number).collect(),
                     Data::Histogram(histogram) => {
-                        histogram.data_points.iter().map(|p| (p.time_unix_nano, p.count as f64)).collect()
+                        let points = histogram.data_points.iter();
+                        points.map(|p| (p.time_unix_nano, p.attributes.as_slice(), p.count as f64)).collect()
                     }
                     other => panic!("no such metric is made: {other:?}"),
                 };
-                self.points.extend(values.into_iter().map(|(at, value)| Point {
+                self.points.extend(values.into_iter().map(|(at, attributes, value)| Point {
                     at: since_origin(at),
                     service: service.clone(),
                     pod: pod.clone(),
                     name: metric.name.clone(),
+                    attributes: flat(attributes),
                     value,
                 }));
             }
@@ -161,9 +164,9 @@ impl Sink for Probe {
     }
 }
 
-fn number(point: &telemetry::otlp::metrics::NumberDataPoint) -> (u64, f64) {
+fn number(point: &telemetry::otlp::metrics::NumberDataPoint) -> (u64, &[KeyValue], f64) {
     let Some(Number::AsDouble(value)) = point.value else { panic!("a point has a value") };
-    (point.time_unix_nano, value)
+    (point.time_unix_nano, &point.attributes, value)
 }
 
 impl Probe {
@@ -179,6 +182,16 @@ impl Probe {
             .filter(|span| span.kind == Span::CLIENT && span.service == from && inside(span, window))
             .filter(|span| span.attributes.get("server.address").is_some_and(|address| address == to))
             .collect()
+    }
+
+    /// Full collections of a service's virtual machines, as the last points count them.
+    pub fn collections(&self, service: &str) -> f64 {
+        let full = |point: &&Point| {
+            point.service == service
+                && point.name == "jvm.gc.duration"
+                && point.attributes.get("jvm.gc.action").is_some_and(|action| action == "end of major GC")
+        };
+        self.points.iter().filter(full).map(|point| point.value).fold(0.0, f64::max)
     }
 
     pub fn served(&self, service: &str, window: (i64, i64)) -> Vec<&Span> {
