@@ -2,7 +2,7 @@
 
 use model::{ErrorKind, Problem, Result};
 
-use crate::{Capability, Effect, Mechanism, Requirement, Resolved, Target};
+use crate::{Capability, Effect, Mechanism, Resolved};
 
 /// Checks the faults of one run against each other.
 ///
@@ -41,28 +41,62 @@ fn contradiction(one: &Resolved, other: &Resolved) -> Option<&'static str> {
     if one.service() != other.service() {
         return None;
     }
-    let (row, other_row) = (one.capability(), other.capability());
-    if row.acts_on == Mechanism::Process {
-        return Some("a process that is ended or stopped cannot feel another fault");
+    if one.capability().acts_on == Mechanism::Process {
+        return ended(&one.effect, other.capability());
     }
-    let agent = |row: &Capability| row.requires.contains(&Requirement::AgentAttach);
-    if agent(row) && agent(other_row) {
-        return Some("a Java virtual machine carries one agent at a time");
-    }
-    if row.family == other_row.family && one.target == other.target {
-        return same_target(one);
-    }
-    None
+    if one.target == other.target { same_target(&one.effect, &other.effect) } else { None }
 }
 
-/// Two kinds of one family on the very same target.
-fn same_target(one: &Resolved) -> Option<&'static str> {
-    match (&one.target, &one.effect) {
-        (Target::Link { .. }, Effect::NetworkPartition) => Some("nothing passes a partitioned link"),
-        (Target::Http { .. }, Effect::HttpRequestAbort | Effect::HttpResponseAbort) => {
-            Some("a message that is cut off cannot be changed")
+/// What is left to feel another fault when the process of the service is ended or stopped.
+fn ended(effect: &Effect, other: &Capability) -> Option<&'static str> {
+    match (effect, other.acts_on) {
+        (_, Mechanism::Process) => Some("a process is ended or stopped by one fault at a time"),
+        (Effect::PodFailure, _) => Some("a process that is stopped for the whole window cannot feel another fault"),
+        (Effect::PodKill, _) => Some("a pod that is deleted takes everything along that was changed in it"),
+        // What is changed in the pod's network outlives its containers.
+        (_, Mechanism::Link | Mechanism::Message) => None,
+        _ => Some("a process that is killed takes everything along that was changed in it"),
+    }
+}
+
+/// Two kinds on the very same target of which one hides the other.
+fn same_target(one: &Effect, other: &Effect) -> Option<&'static str> {
+    use Effect as E;
+    match (one, other) {
+        (E::NetworkPartition, _) => Some("nothing passes a partitioned link"),
+        (E::HttpRequestAbort, effect) if changes_answer(effect) => Some("a request that is cut off has no answer"),
+        (E::HttpResponseAbort, E::HttpResponseReplaceBody { .. })
+        | (E::HttpResponseAbort, E::HttpResponsePatchBody { .. })
+        | (E::HttpResponseAbort, E::HttpResponseReplaceCode { .. }) => {
+            Some("an answer that is cut off cannot be changed")
         }
-        (Target::Dns { .. }, _) => Some("a name is answered in one way at a time"),
+        (E::HttpRequestAbort, E::HttpRequestReplacePath { .. } | E::HttpRequestReplaceMethod { .. }) => {
+            Some("a request that is cut off asks for nothing")
+        }
+        (E::HttpRequestReplacePath { .. }, E::HttpRequestReplaceMethod { .. }) => {
+            Some("the second change would be matched with a request that has been changed")
+        }
+        (E::HttpResponseReplaceBody { .. }, E::HttpResponsePatchBody { .. }) => {
+            Some("a body that was replaced has nothing left to patch")
+        }
+        (E::DnsError, E::DnsRandom) => Some("a name is answered in one way at a time"),
+        (E::JvmMethodException { .. }, E::JvmMethodReturn { .. } | E::JvmRuntimeMutator { .. }) => {
+            Some("a method that throws gives no result")
+        }
+        (E::JvmMethodReturn { .. }, E::JvmRuntimeMutator { .. }) => {
+            Some("a method that returns at once runs none of its code")
+        }
         _ => None,
     }
+}
+
+const fn changes_answer(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::HttpResponseAbort
+            | Effect::HttpResponseDelay { .. }
+            | Effect::HttpResponseReplaceBody { .. }
+            | Effect::HttpResponsePatchBody { .. }
+            | Effect::HttpResponseReplaceCode { .. }
+    )
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Effect, Param, Target};
+use crate::{Contract, Effect, Param, Target};
 
 /// One fault kind. Rows are static data in `table/`.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +27,7 @@ pub struct Capability {
     pub simulated: bool,
     pub truth: TruthRule,
     pub witness: WitnessRule,
+    pub contract: Contract,
     /// Rules between parameters, or between parameters and target.
     pub check: Option<fn(&Target, &Effect) -> model::Result<()>>,
 }

@@ -8,6 +8,7 @@
 
 mod batch;
 mod capability;
+mod contract;
 mod effect;
 mod param;
 mod point;
@@ -23,6 +24,7 @@ pub use capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetField, TargetKind,
     TruthRule, WitnessRule, WitnessUnit,
 };
+pub use contract::{Contract, Sign};
 pub use effect::Effect;
 pub use param::{Domain, Literal, Param, Presence, Unit};
 pub use point::{Filter, Point, points};

@@ -25,6 +25,7 @@ fn row(capability: &Capability) -> Value {
         "simulated": capability.simulated,
         "truth": capability.truth,
         "witness": capability.witness,
+        "contract": capability.contract,
     })
 }
 

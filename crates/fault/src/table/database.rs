@@ -5,6 +5,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
     WitnessRule, WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Param, Unit};
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'static [Field]) -> Capability {
@@ -31,6 +32,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'sta
                   from ten statements on a share and a 90th percentile say anything",
             unfelt: "no statement of this kind was sent",
         },
+        contract: Contract::NONE,
         check: None,
     }
 }
@@ -50,6 +52,12 @@ pub(super) const ROWS: &[Capability] = &[
             VERSION,
         ],
         truth: TruthRule { peer: true, metric: Some("sql_latency"), function: false, span: true },
+        contract: Contract {
+            must: &[Sign::CallsSlow, Sign::ServerSpansSlow],
+            must_not: &[Sign::CallsFail, Sign::CallsBelowVanish, Sign::ServerSpansFail],
+            why: "the driver waits before it sends: the client's statements take longer, the database sees the \
+              same statements as before",
+        },
         ..row(
             29,
             "jvm_mysql_latency",
@@ -60,6 +68,11 @@ pub(super) const ROWS: &[Capability] = &[
     Capability {
         summary: "Matching statements fail in the driver.",
         params: &[Param::text("message", 256, "text of the exception").or_text("Communications link failure"), VERSION],
+        contract: Contract {
+            must: &[Sign::CallsFail, Sign::ServerSpansFail, Sign::CallsBelowVanish],
+            must_not: &[Sign::CallsHang, Sign::ServerSpansVanish],
+            why: "the driver throws without sending, so the database sees fewer statements and no error",
+        },
         ..row(
             30,
             "jvm_mysql_exception",

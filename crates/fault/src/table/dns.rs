@@ -4,6 +4,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule, WitnessRule,
     WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 
 const fn row(id: u8, name: &'static str, chaos_type: &'static str, action: &'static str) -> Capability {
     Capability {
@@ -29,14 +30,30 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, action: &'sta
                   over many requests; less than half means that the resolver was bypassed",
             unfelt: "no look-up of the name happened",
         },
+        contract: Contract::NONE,
         check: None,
     }
 }
 
 pub(super) const ROWS: &[Capability] = &[
-    Capability { summary: "Look-ups of the name fail.", ..row(14, "dns_error", "DNSError", "error") },
+    Capability {
+        summary: "Look-ups of the name fail.",
+        contract: Contract {
+            must: &[Sign::CallsFailAtOnce],
+            must_not: &[Sign::CallsHang, Sign::ServerSpansFail, Sign::NotReady],
+            why: "a look-up is refused at once; connections that are open go on, so failures begin when they are \
+              closed for their age or number of requests, and never when they are not",
+        },
+        ..row(14, "dns_error", "DNSError", "error")
+    },
     Capability {
         summary: "Look-ups of the name give a random address.",
+        contract: Contract {
+            must: &[Sign::CallsHang],
+            must_not: &[Sign::ServerSpansFail, Sign::NotReady, Sign::CallsFailAtOnce],
+            why: "nothing answers at most arbitrary addresses, so the attempt ends with somebody's patience; few \
+              refuse; open connections go on as with a refused look-up",
+        },
         ..row(15, "dns_random", "DNSRandom", "random")
     },
 ];

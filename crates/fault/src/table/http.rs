@@ -6,6 +6,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
     WitnessRule, WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Effect, Param, Target, Unit};
 
 const WITNESS: WitnessRule = WitnessRule {
@@ -39,6 +40,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'sta
         simulated: true,
         truth: TruthRule { peer: false, metric: None, function: false, span: true },
         witness: WITNESS,
+        contract: Contract::NONE,
         check: None,
     }
 }
@@ -48,22 +50,43 @@ const LATENCY: TruthRule = TruthRule { peer: false, metric: Some("http_latency")
 pub(super) const ROWS: &[Capability] = &[
     Capability {
         summary: "Closes the connection when a matching request arrives.",
+        contract: Contract {
+            must: &[Sign::CallsFailAtOnce, Sign::ServerSpansVanish],
+            must_not: &[Sign::CallsHang, Sign::ServerSpansFail, Sign::ContainerRestarted],
+            why: "the proxy closes the connection before the service sees the request, so the service has nothing \
+              to report",
+        },
         ..row(5, "http_request_abort", "HTTPRequestAbort", &[REQUEST, ABORT])
     },
     Capability {
         summary: "Lets the service work and closes the connection instead of answering.",
+        contract: Contract {
+            must: &[Sign::CallsFail],
+            must_not: &[Sign::ServerSpansVanish, Sign::ServerSpansFail, Sign::CallsHang],
+            why: "the service has done its work and reports a success; only then is the connection closed",
+        },
         ..row(6, "http_response_abort", "HTTPResponseAbort", &[RESPONSE, ABORT])
     },
     Capability {
         summary: "Holds a matching request before the service sees it.",
         params: &[DELAY_MS],
         truth: LATENCY,
+        contract: Contract {
+            must: &[Sign::CallsSlow],
+            must_not: &[Sign::ServerSpansSlow, Sign::CallsFail, Sign::CallsFailAtOnce],
+            why: "the proxy holds the request in front of the service, whose own time does not change",
+        },
         ..row(7, "http_request_delay", "HTTPRequestDelay", &[REQUEST, DELAY])
     },
     Capability {
         summary: "Holds the answer to a matching request.",
         params: &[DELAY_MS],
         truth: LATENCY,
+        contract: Contract {
+            must: &[Sign::CallsSlow],
+            must_not: &[Sign::ServerSpansSlow, Sign::CallsFail, Sign::CallsFailAtOnce],
+            why: "the proxy holds the answer behind the service, whose own time does not change",
+        },
         ..row(8, "http_response_delay", "HTTPResponseDelay", &[RESPONSE, DELAY])
     },
     Capability {
@@ -75,6 +98,12 @@ pub(super) const ROWS: &[Capability] = &[
         )
         .or_text(" ")
         .public("body_type")],
+        contract: Contract {
+            must: &[Sign::CallersFail],
+            must_not: &[Sign::CallsFail, Sign::ServerSpansFail, Sign::ServerSpansVanish],
+            why: "status and time stay; a caller that reads the body fails with an error of its own, and one that \
+              only passes it on does not",
+        },
         ..row(
             9,
             "http_response_replace_body",
@@ -87,6 +116,12 @@ pub(super) const ROWS: &[Capability] = &[
         params: &[Param::text("patch_json", 1024, "JSON object whose members replace those of the body")
             .or_text(r#"{"data":null}"#)],
         check: Some(patch_is_json),
+        contract: Contract {
+            must: &[],
+            must_not: &[Sign::CallsFail, Sign::CallsSlow, Sign::ServerSpansFail, Sign::ServerSpansVanish],
+            why: "readers do not mind members that they do not know, and most do not read the one that changed: \
+              nothing must show; where a caller does read it, its own handling fails",
+        },
         ..row(
             10,
             "http_response_patch_body",
@@ -102,6 +137,12 @@ pub(super) const ROWS: &[Capability] = &[
         summary: "Sends a matching request to another path of the service.",
         params: &[Param::text("new_path", 512, "path that the service sees instead, without variable segments")],
         check: Some(path_changes),
+        contract: Contract {
+            must: &[Sign::CallsFail],
+            must_not: &[Sign::ServerSpansFail, Sign::CallsHang],
+            why: "the service is asked for something else: its framework answers 404 (another of its routes \
+              answers as it does), which the caller did not ask for",
+        },
         ..row(
             11,
             "http_request_replace_path",
@@ -118,6 +159,12 @@ pub(super) const ROWS: &[Capability] = &[
         )
         .public("replace_method")],
         check: Some(method_changes),
+        contract: Contract {
+            must: &[Sign::CallsFail, Sign::ServerRefuses],
+            must_not: &[Sign::ServerSpansFail, Sign::CallsHang],
+            why: "the service's framework answers 405, or 400 where a body is missing, without asking a handler; \
+              where another handler serves the method, that one runs",
+        },
         ..row(
             12,
             "http_request_replace_method",
@@ -129,6 +176,12 @@ pub(super) const ROWS: &[Capability] = &[
         summary: "Replaces the status code of the answer; the body stays.",
         params: &[Param::integer("status_code", Unit::None, 100, 599, "status code that the caller sees")],
         simulated: true,
+        contract: Contract {
+            must: &[Sign::CallsFail],
+            must_not: &[Sign::ServerSpansFail, Sign::ServerSpansVanish, Sign::CallsHang],
+            why: "only the status line changes on the way out: the service reports the status that it gave, the \
+              caller the other one; a code below 400 is no failure",
+        },
         ..row(
             13,
             "http_response_replace_code",

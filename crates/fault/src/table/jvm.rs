@@ -10,6 +10,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
     WitnessRule, WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Effect, Param, Target, Unit};
 
 /// Port of the agent inside the pod.
@@ -40,6 +41,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: Chaos
         simulated: true,
         truth: TruthRule { peer: false, metric: None, function: true, span: false },
         witness: CALLS,
+        contract: Contract::NONE,
         check: None,
     }
 }
@@ -61,6 +63,11 @@ pub(super) const ROWS: &[Capability] = &[
         simulated: true,
         // Public labels say `network_latency` here, although no packet is late; the service's own latency is what grows.
         truth: TruthRule { peer: false, metric: Some("http_latency"), function: true, span: false },
+        contract: Contract {
+            must: &[Sign::ServerSpansSlow, Sign::CallsSlow],
+            must_not: &[Sign::CallsFail, Sign::CpuRises, Sign::NotReady],
+            why: "the method waits inside the handling and uses no processor",
+        },
         ..row(
             23,
             "jvm_method_latency",
@@ -71,6 +78,12 @@ pub(super) const ROWS: &[Capability] = &[
     Capability {
         summary: "The method returns a fixed value at once, without doing its work.",
         params: &[Param::choice("return_type", &["string", "int"], "type that the method returns")],
+        contract: Contract {
+            must: &[Sign::CallsBelowVanish],
+            must_not: &[Sign::ServerSpansSlow, Sign::ServerSpansVanish, Sign::NotReady],
+            why: "the method does none of its work; whether the value breaks the service, its caller or nothing \
+              depends on who uses it",
+        },
         ..row(
             24,
             "jvm_method_return",
@@ -93,6 +106,11 @@ pub(super) const ROWS: &[Capability] = &[
             .or_text(r#"java.io.IOException("Connection reset by peer")"#)],
         simulated: true,
         check: Some(exception_is_constructor),
+        contract: Contract {
+            must: &[Sign::ServerSpansFail, Sign::CallsFail],
+            must_not: &[Sign::ServerSpansSlow, Sign::ServerSpansVanish, Sign::NotReady],
+            why: "the handling ends with the exception, which the framework answers with 500",
+        },
         ..row(
             25,
             "jvm_method_exception",
@@ -113,6 +131,12 @@ pub(super) const ROWS: &[Capability] = &[
             why: "one forced collection stops all threads once, and that is the whole fault",
             unfelt: "no virtual machine was there",
         },
+        contract: Contract {
+            must: &[Sign::FullCollections],
+            must_not: &[Sign::CallsFail, Sign::ContainerRestarted, Sign::HeapRises],
+            why: "all threads stand still once, for some hundred milliseconds; requests of that instant wait, the \
+              others do not",
+        },
         ..row(26, "jvm_gc", "JVMGarbageCollector", object("gc", &[PORT]))
     },
     Capability {
@@ -122,6 +146,11 @@ pub(super) const ROWS: &[Capability] = &[
         acts_on: Mechanism::Cpu,
         truth: process(Some("cpu")),
         witness: stress::CPU_WITNESS,
+        contract: Contract {
+            must: &[Sign::CpuRises, Sign::ProcessCpuRises, Sign::Throttled, Sign::ServerSpansSlow],
+            must_not: &[Sign::ContainerRestarted, Sign::PodReplaced, Sign::HeapRises],
+            why: "threads of the virtual machine burn the quota that its workers need, and count as its own use",
+        },
         ..row(
             27,
             "jvm_cpu_stress",
@@ -138,6 +167,12 @@ pub(super) const ROWS: &[Capability] = &[
         acts_on: Mechanism::Heap,
         truth: process(Some("memory")),
         witness: stress::MEMORY_WITNESS,
+        contract: Contract {
+            must: &[Sign::HeapRises, Sign::FullCollections],
+            must_not: &[Sign::ContainerRestarted, Sign::PodReplaced, Sign::NotReady],
+            why: "live data near the maximum make every collection a full one; the error for want of memory ends \
+              the filling thread alone; a filled stack shows only as one more MiB",
+        },
         ..row(
             28,
             "jvm_memory_stress",

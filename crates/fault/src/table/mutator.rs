@@ -6,6 +6,7 @@ use super::jvm;
 use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Effect, Param, Target};
 
 const OPERATORS: &[&str] = &["add_to_sub", "sub_to_add", "mul_to_div", "div_to_mul"];
@@ -56,6 +57,12 @@ pub(super) const ROWS: &[Capability] = &[Capability {
     simulated: true,
     truth: TruthRule { peer: false, metric: None, function: true, span: false },
     witness: jvm::CALLS,
+    contract: Contract {
+        must: &[],
+        must_not: &[Sign::ServerSpansSlow, Sign::ServerSpansVanish, Sign::NotReady, Sign::ContainerRestarted],
+        why: "the result is slightly wrong: an error in the service, a wrong answer that a caller may trip \
+              over, or nothing, by who uses it; nothing must show",
+    },
     check: Some(parts_fit_mutation),
 }];
 

@@ -4,6 +4,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, Requirement, TargetKind, TruthRule,
     WitnessRule, WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Param, Unit};
 
 const fn object(action: &'static str, fields: &'static [Field]) -> ChaosObject {
@@ -23,7 +24,8 @@ const SOME_PACKETS: WitnessRule = WitnessRule {
     unit: WitnessUnit::Messages,
     min_share: 0.005,
     min_count: 10,
-    why: "half of the weakest setting (1 %); ten events keep the chance deviation of their number below a third",
+    why: "half of the weakest setting (1 %); ten events keep the chance deviation of their number below a \
+              third",
     unfelt: "no message was sent from the source to the target",
 };
 
@@ -43,6 +45,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, object: Chaos
         simulated: true,
         truth: TruthRule { peer: true, metric: None, function: false, span: true },
         witness: SOME_PACKETS,
+        contract: Contract::NONE,
         check: None,
     }
 }
@@ -63,6 +66,11 @@ pub(super) const ROWS: &[Capability] = &[
         simulated: true,
         truth: TruthRule { peer: true, metric: Some("network_latency"), function: false, span: true },
         witness: EVERY_PACKET,
+        contract: Contract {
+            must: &[Sign::CallsSlow],
+            must_not: &[Sign::CallsFail, Sign::ServerSpansSlow, Sign::ServerSpansVanish],
+            why: "packets wait on the way: the time lies between the caller's and the server's span",
+        },
         ..row(
             17,
             "network_delay",
@@ -84,6 +92,12 @@ pub(super) const ROWS: &[Capability] = &[
             CORRELATION,
         ],
         simulated: true,
+        contract: Contract {
+            must: &[Sign::CallsTail],
+            must_not: &[Sign::CallsFail, Sign::ServerSpansFail, Sign::CallsHang],
+            why: "TCP sends again after 200 ms or more, so loss is a latency tail and not, as a published hint has \
+              it, a share of errors",
+        },
         ..row(
             18,
             "network_loss",
@@ -104,6 +118,11 @@ pub(super) const ROWS: &[Capability] = &[
                 .public("duplicate"),
             CORRELATION,
         ],
+        contract: Contract {
+            must: &[Sign::BytesRise],
+            must_not: &[Sign::CallsFail, Sign::CallsSlow, Sign::CallsTail, Sign::ServerSpansFail],
+            why: "TCP throws the second copy away: only the bytes on the wire tell",
+        },
         ..row(
             19,
             "network_duplicate",
@@ -123,6 +142,11 @@ pub(super) const ROWS: &[Capability] = &[
             Param::integer("corrupt_pct", Unit::Percent, 1, 100, "share of packets that are damaged").public("corrupt"),
             CORRELATION,
         ],
+        contract: Contract {
+            must: &[Sign::CallsTail],
+            must_not: &[Sign::CallsFail, Sign::ServerSpansFail, Sign::CallsHang],
+            why: "a damaged segment fails its checksum and is sent again: it acts as loss, not as errors",
+        },
         ..row(
             20,
             "network_corrupt",
@@ -157,6 +181,12 @@ pub(super) const ROWS: &[Capability] = &[
                   the limit was never the bottleneck",
             unfelt: "no message was sent from the source to the target",
         },
+        contract: Contract {
+            must: &[Sign::CallsSlow],
+            must_not: &[Sign::ServerSpansFail, Sign::ServerSpansSlow, Sign::NotReady],
+            why: "packets wait for tokens in front of the link, and are dropped and sent again when the queue is \
+              full; the server's own time does not change",
+        },
         ..row(
             21,
             "network_bandwidth",
@@ -174,6 +204,12 @@ pub(super) const ROWS: &[Capability] = &[
     Capability {
         summary: "Drops every packet from the source to the target.",
         witness: EVERY_PACKET,
+        contract: Contract {
+            must: &[Sign::CallsHang, Sign::ServerSpansVanish],
+            must_not: &[Sign::CallsFailAtOnce, Sign::ServerSpansFail, Sign::NotReady],
+            why: "packets vanish, so there is silence until somebody's patience ends: no refusal, and a caller \
+              without patience has no finished span at all, where a published hint expects failed ones",
+        },
         ..row(22, "network_partition", "NetworkPartition", object("partition", &[]))
     },
 ];

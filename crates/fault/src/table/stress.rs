@@ -4,6 +4,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, TargetKind, TruthRule, WitnessRule,
     WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Param, Unit};
 
 pub(super) const CPU_WITNESS: WitnessRule = WitnessRule {
@@ -40,6 +41,7 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str) -> Capability
         simulated: true,
         truth: TruthRule { peer: false, metric: None, function: false, span: false },
         witness: MEMORY_WITNESS,
+        contract: Contract::NONE,
         check: None,
     }
 }
@@ -63,6 +65,13 @@ pub(super) const ROWS: &[Capability] = &[
             ],
         },
         truth: TruthRule { peer: false, metric: Some("memory"), function: false, span: false },
+        contract: Contract {
+            must: &[Sign::MemoryRises],
+            must_not: &[Sign::HeapRises, Sign::PodReplaced, Sign::FullCollections],
+            why: "the memory belongs to a process beside the service's: the container's working set shows it, the \
+              virtual machine's heap does not; past the limit the kernel kills in the container and the \
+              restart count rises",
+        },
         ..row(3, "memory_stress", "MemoryStress")
     },
     Capability {
@@ -80,6 +89,12 @@ pub(super) const ROWS: &[Capability] = &[
         acts_on: Mechanism::Cpu,
         truth: TruthRule { peer: false, metric: Some("cpu"), function: false, span: false },
         witness: CPU_WITNESS,
+        contract: Contract {
+            must: &[Sign::CpuRises, Sign::Throttled, Sign::ServerSpansSlow],
+            must_not: &[Sign::ProcessCpuRises, Sign::ContainerRestarted, Sign::PodReplaced],
+            why: "processes beside the service's burn the quota that both share; past it all stand still until the \
+              next period; the service's own process does no more work than before",
+        },
         ..row(4, "cpu_stress", "CPUStress")
     },
 ];

@@ -4,6 +4,7 @@ use crate::capability::{
     Capability, ChaosObject, Family, Field, Form, Length, Mechanism, Mode, TargetKind, TruthRule, WitnessRule,
     WitnessUnit,
 };
+use crate::contract::{Contract, Sign};
 use crate::{Domain, Param, Presence, Unit};
 
 pub(super) const ROWS: &[Capability] = &[Capability {
@@ -38,6 +39,12 @@ pub(super) const ROWS: &[Capability] = &[Capability {
         min_count: 1,
         why: "a process whose clock was shifted has felt it, whatever it does with the time",
         unfelt: "no process was there",
+    },
+    contract: Contract {
+        must: &[Sign::StampsShift],
+        must_not: &[Sign::CallsSlow, Sign::CallsFail, Sign::ServerSpansFail, Sign::NotReady],
+        why: "spans, log lines and metrics of the process are stamped by its clock; durations come from a \
+              clock that no setting moves, and the order of events stays",
     },
     check: None,
 }];

@@ -189,12 +189,25 @@ fn contradicting_faults_are_refused_and_others_may_act_together() {
         resolved(json!({ "capability": capability, "service": ORDER, "target": target, "params": params }))
     };
     let delay = || link("network_delay", json!({ "latency_ms": 100 }));
+    let method = |capability: &str, params: Value| {
+        let target = json!({ "class": "OrderServiceImpl", "method": "create" });
+        resolved(json!({ "capability": capability, "service": ORDER, "target": target, "params": params }))
+    };
+    let order = |capability: &str, params: Value| {
+        let target = json!({ "method": "GET", "path": "/api/v1/orderservice/order/{orderId}" });
+        resolved(json!({ "capability": capability, "service": ORDER, "target": target, "params": params }))
+    };
+    let code = || order("http_response_replace_code", json!({ "status_code": 503 }));
     let contradictions = [
         [plain("pod_failure"), stress(50)],
         [delay(), plain("pod_kill")],
+        [plain("pod_kill"), plain("container_kill")],
+        [plain("container_kill"), plain("jvm_gc")],
         [stress(50), stress(60)],
-        [plain("jvm_gc"), plain("jvm_cpu_stress")],
         [link("network_partition", json!({})), delay()],
+        [order("http_request_abort", json!({})), code()],
+        [code(), order("http_response_abort", json!({}))],
+        [method("jvm_method_return", json!({ "return_type": "int" })), method("jvm_method_exception", json!({}))],
     ];
     for pair in &contradictions {
         let problem = check_batch(pair).expect_err("a contradiction");
@@ -202,6 +215,10 @@ fn contradicting_faults_are_refused_and_others_may_act_together() {
         assert!(problem.to_string().contains(pair[0].effect.name()), "{problem}");
     }
     check_batch(&[delay(), stress(50), plain("jvm_gc"), link("network_loss", json!({ "loss_pct": 1 }))]).unwrap();
+    check_batch(&[plain("container_kill"), delay(), code()]).unwrap();
+    check_batch(&[plain("jvm_gc"), plain("jvm_cpu_stress"), stress(50)]).unwrap();
+    check_batch(&[order("http_request_delay", json!({ "delay_ms": 5 })), order("http_response_abort", json!({}))])
+        .unwrap();
     check_batch(&[]).unwrap();
     let elsewhere = resolved(json!({ "capability": "pod_kill", "service": "mysql" }));
     check_batch(&[elsewhere.clone(), delay()]).unwrap();

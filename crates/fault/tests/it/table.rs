@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fault::{
-    Capability, Domain, Filter, Presence, Spec, Target, Unit, capabilities, points, require_simulated, resolve, schema,
+    Capability, Domain, Filter, Length, Presence, Spec, Target, Unit, capabilities, points, require_simulated, resolve,
+    schema,
 };
 use serde_json::{Value, json};
 
@@ -101,6 +102,32 @@ fn every_kind_is_simulated() {
         assert!(require_simulated(row.name).is_ok(), "{}", row.name);
     }
     assert_eq!(require_simulated("dns_eror").unwrap_err().code, "capability.unknown");
+}
+
+#[test]
+fn every_row_has_a_contract_that_does_not_contradict_itself() {
+    for row in capabilities() {
+        let fault::Contract { must, must_not, why } = row.contract;
+        assert!(why.len() > 40, "{}", row.name);
+        assert!(!must_not.is_empty() && must.iter().all(|sign| !must_not.contains(sign)), "{}", row.name);
+        assert!(!row.witness.unfelt.is_empty(), "{}", row.name);
+    }
+    // What nothing must show by the mechanism says so.
+    let silent: Vec<&str> =
+        capabilities().iter().filter(|row| row.contract.must.is_empty()).map(|row| row.name).collect();
+    assert_eq!(silent, ["http_response_patch_body", "jvm_runtime_mutator"]);
+    assert_eq!(schema()["capabilities"][18]["contract"]["must"], json!(["calls_tail"]));
+}
+
+#[test]
+fn what_happens_once_counts_until_the_target_is_back() {
+    let once: Vec<&str> =
+        capabilities().iter().filter(|row| row.length == Length::OneShot).map(|row| row.name).collect();
+    assert_eq!(once, ["pod_kill", "container_kill", "jvm_gc"]);
+    assert_eq!(Length::OneShot.effect(10, Some(30), 60), (10, 30));
+    assert_eq!(Length::OneShot.effect(10, Some(90), 60), (10, 60), "bounded by the window");
+    assert_eq!(Length::OneShot.effect(10, None, 60), (10, 60), "never back");
+    assert_eq!(Length::Window.effect(10, Some(30), 60), (10, 60));
 }
 
 #[test]
