@@ -84,7 +84,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("parquet", &["telemetry", "datapack"]),
     ("opentelemetry-proto", &["telemetry"]),
     ("tonic", &["telemetry"]),
-    ("axum", &["server"]),
+    ("axum", &["server", "telemetry"]),
     ("ureq", &["client"]),
     ("saphyr-parser", &["seed"]),
 ];

@@ -59,6 +59,41 @@ pub struct Status {
     /// Fault objects that the cluster has now.
     pub active_faults: i32,
     pub recent_runs: Vec<Run>,
+    /// What arrived as telemetry and what is kept of it.
+    pub ingest: Ingest,
+}
+
+/// What arrived as telemetry since the server started, from the network and from simulated runs, and what is kept of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ingest {
+    /// By namespace and signal, in this order.
+    pub records: Vec<IngestRecords>,
+    /// Requests refused as a whole, by signal, then by code.
+    pub requests_refused: BTreeMap<String, BTreeMap<String, i64>>,
+    /// Received and not yet written into segments, bytes in memory.
+    pub waiting_bytes: i64,
+    /// Received, and could not be written into segments yet, bytes in files.
+    pub backlog_bytes: i64,
+    /// Why segments cannot be written, while they cannot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<String>,
+    /// Bytes of all segments.
+    pub stored_bytes: i64,
+    /// Chunks removed since the start because of their age, and because there were too many bytes.
+    pub expired_by_age: i64,
+    pub expired_by_size: i64,
+}
+
+/// What became of the records of one signal of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IngestRecords {
+    /// Empty when the records' resource names none; `(others)` for what is refused because of its namespace.
+    pub namespace: String,
+    /// `traces`, `metrics` or `logs`.
+    pub signal: String,
+    pub accepted: i64,
+    /// By code.
+    pub refused: BTreeMap<String, i64>,
 }
 
 /// A right that one owner holds: a slot, a task, a limit, a singleton duty.

@@ -20,6 +20,9 @@ pub struct ServerFile {
     /// Address of the OTLP receiver over gRPC, when it is open.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub otlp_grpc: Option<String>,
+    /// Address of the OTLP receiver over HTTP, when it is open.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub otlp_http: Option<String>,
     /// The installation's data folder.
     pub data: PathBuf,
 }

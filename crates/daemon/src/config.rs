@@ -16,6 +16,16 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where OTLP over gRPC is received; absent = not received.
     pub otlp_grpc: Option<SocketAddr>,
+    /// Where OTLP over HTTP is received; absent = not received.
+    pub otlp_http: Option<SocketAddr>,
+    /// How far behind the clock a received timestamp may be, hours.
+    pub otlp_past_hours: u64,
+    /// How far ahead of the clock a received timestamp may be, minutes.
+    pub otlp_future_minutes: u64,
+    /// How long telemetry is kept after its arrival, hours.
+    pub telemetry_hours: u64,
+    /// How much telemetry is kept; what arrived first goes first.
+    pub telemetry_gib: u64,
     /// `sqlite:PATH` or `mysql://…`; absent = SQLite inside the data folder.
     pub store: Option<String>,
     /// How many tasks this process runs at once.
@@ -34,6 +44,12 @@ const MOST_WORKERS: u64 = 1024;
 const MOST_SECONDS: u64 = 86_400;
 /// 16 TiB.
 const MOST_MEMORY_MIB: u64 = 16 * 1024 * 1024;
+/// A hundred years.
+const MOST_HOURS: u64 = 100 * 365 * 24;
+/// A year.
+const MOST_MINUTES: u64 = 365 * 24 * 60;
+/// 1 PiB.
+const MOST_GIB: u64 = 1024 * 1024;
 
 impl Default for Config {
     fn default() -> Self {
@@ -41,6 +57,11 @@ impl Default for Config {
             data: default_data(),
             listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
             otlp_grpc: None,
+            otlp_http: None,
+            otlp_past_hours: 7 * 24,
+            otlp_future_minutes: 60,
+            telemetry_hours: 30 * 24,
+            telemetry_gib: 50,
             store: None,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(1, 8)),
             systems: None,
@@ -63,8 +84,21 @@ pub fn state_home() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/var/lib"))
 }
 
-const KEYS: &[&str] =
-    &["data", "listen", "otlp_grpc", "store", "workers", "systems", "algorithm_seconds", "algorithm_memory_mib"];
+const KEYS: &[&str] = &[
+    "data",
+    "listen",
+    "otlp_grpc",
+    "otlp_http",
+    "otlp_past_hours",
+    "otlp_future_minutes",
+    "telemetry_hours",
+    "telemetry_gib",
+    "store",
+    "workers",
+    "systems",
+    "algorithm_seconds",
+    "algorithm_memory_mib",
+];
 
 impl Config {
     /// Reads a file; every key is optional.
@@ -99,6 +133,10 @@ impl Config {
             ("workers", workers, MOST_WORKERS),
             ("algorithm_seconds", self.algorithm_seconds, MOST_SECONDS),
             ("algorithm_memory_mib", self.algorithm_memory_mib, MOST_MEMORY_MIB),
+            ("otlp_past_hours", self.otlp_past_hours, MOST_HOURS),
+            ("otlp_future_minutes", self.otlp_future_minutes, MOST_MINUTES),
+            ("telemetry_hours", self.telemetry_hours, MOST_HOURS),
+            ("telemetry_gib", self.telemetry_gib, MOST_GIB),
         ];
         let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| !(1..=*most).contains(value)) else {
             return Ok(());
@@ -156,6 +194,8 @@ mod tests {
             "workers = 0",
             "workers = 9999999999",
             "algorithm_seconds = 0",
+            "telemetry_gib = 0",
+            "otlp_past_hours = 9999999",
             "algorithm_seconds = 9223372036854775807",
             "algorithm_memory_mib = 0",
             "algorithm_memory_mib = 99999999999999",

@@ -1,5 +1,6 @@
 //! `aegis`: the daemon and what belongs to it. Configuration and wiring; the work is done in the crates below.
 
+mod bench_send;
 mod config;
 mod contracts;
 mod demo;
@@ -39,6 +40,9 @@ enum Command {
     /// Write the generated contracts into a folder.
     #[command(hide = true)]
     Contracts { folder: PathBuf },
+    /// Send a load of spans to an OTLP receiver and print what became of it as JSON.
+    #[command(hide = true)]
+    BenchSend(bench_send::Args),
     /// Be the child process of a detector or an algorithm.
     #[command(hide = true)]
     Exec {
@@ -63,6 +67,9 @@ struct ServeArgs {
     /// Receive OTLP over gRPC here, for example 127.0.0.1:4317; port 0 takes a free one.
     #[arg(long)]
     otlp_grpc: Option<SocketAddr>,
+    /// Receive OTLP over HTTP here, for example 127.0.0.1:4318; port 0 takes a free one.
+    #[arg(long)]
+    otlp_http: Option<SocketAddr>,
     /// State store: `sqlite:PATH` or `mysql://…`.
     #[arg(long)]
     store: Option<String>,
@@ -97,6 +104,7 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Sim(command) => simulate::run(command),
+        Command::BenchSend(args) => bench_send::run(&args),
         Command::Contracts { folder } => contracts::write(&folder),
         Command::Exec { memory_mib, order, answer } => exec::run(&order, &answer, memory_mib),
     }
@@ -121,6 +129,7 @@ impl ServeArgs {
             config.workers = workers;
         }
         config.otlp_grpc = self.otlp_grpc.or(config.otlp_grpc);
+        config.otlp_http = self.otlp_http.or(config.otlp_http);
         config.store = self.store.or(config.store);
         config.check("the command line")?;
         Ok(config)

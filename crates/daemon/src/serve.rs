@@ -47,6 +47,9 @@ pub fn run(config: &Config) -> Result<()> {
         if let Some(otlp) = &running.file.otlp_grpc {
             println!("OTLP (gRPC)  {otlp}");
         }
+        if let Some(otlp) = &running.file.otlp_http {
+            println!("OTLP (HTTP)  http://{otlp}");
+        }
         let ended = tokio::select! {
             () = signals.received() => Ok(()),
             ended = running.first_end() => ended,
@@ -110,7 +113,7 @@ async fn start(config: &Config) -> Result<Running> {
         Some(systems) => system::Catalog::with_folder(systems)?,
         None => system::Catalog::builtin()?,
     });
-    let signals = telemetry::SignalStore::open(folder.inner("telemetry")?)?;
+    let signals = telemetry::SignalStore::open_with(folder.inner("telemetry")?, received(config))?;
     let cluster: Arc<dyn cluster::Cluster> =
         Arc::new(sim::SimCluster::open(&folder.inner("sim")?, Arc::clone(&catalog), Arc::new(signals.clone()))?);
     let packs = folder.inner("packs")?;
@@ -141,15 +144,15 @@ async fn start(config: &Config) -> Result<Running> {
 
     let (stop, stopped) = watch::channel(false);
     let mut tasks = Vec::new();
-    let otlp_grpc = match config.otlp_grpc {
-        Some(wanted) => {
-            let shutdown = until(stopped.clone());
-            let (address, receiver) = telemetry::serve_grpc(wanted, signals.ingest()?, shutdown).await?;
-            tasks.push(("OTLP receiver", receiver));
-            Some(address.to_string())
-        }
-        None => None,
-    };
+    let (mut otlp_grpc, mut otlp_http) = (None, None);
+    if config.otlp_grpc.is_some() || config.otlp_http.is_some() {
+        let listen = telemetry::Listen { grpc: config.otlp_grpc, http: config.otlp_http };
+        let listening = telemetry::serve(listen, signals.ingest()?, until(stopped.clone())).await?;
+        tasks.push(("OTLP receiver", listening.task));
+        otlp_grpc = listening.grpc.map(|address| address.to_string());
+        otlp_http = listening.http.map(|address| address.to_string());
+    }
+    tasks.push(("telemetry upkeep", tokio::spawn(upkeep(signals, keep(config), until(stopped.clone())))));
     tasks.push(("API", tokio::spawn(server::serve(listener, app, until(stopped.clone())))));
     tasks.push(("worker", tokio::spawn(worker::run(parts, stopped))));
 
@@ -159,10 +162,49 @@ async fn start(config: &Config) -> Result<Running> {
         pid: i32::try_from(std::process::id()).expect("a process id fits in 31 bits"),
         token_file,
         otlp_grpc,
+        otlp_http,
         data: folder.path().to_owned(),
     };
     let announced = announce(&folder, &file)?;
     Ok(Running { folder, file, announced, stop, tasks })
+}
+
+/// The limits of what is received.
+fn received(config: &Config) -> telemetry::Options {
+    let mut options = telemetry::Options::default();
+    options.limits.past = Duration::from_secs(config.otlp_past_hours * 3600);
+    options.limits.future = Duration::from_secs(config.otlp_future_minutes * 60);
+    options
+}
+
+/// How long and how much telemetry is kept.
+fn keep(config: &Config) -> telemetry::Keep {
+    telemetry::Keep {
+        age: Some(Duration::from_secs(config.telemetry_hours * 3600)),
+        bytes: Some(config.telemetry_gib << 30),
+    }
+}
+
+/// Looks after the telemetry store once a minute. What fails is tried again: no telemetry is lost by it.
+async fn upkeep(
+    signals: telemetry::SignalStore,
+    keep: telemetry::Keep,
+    stopped: impl Future<Output = ()>,
+) -> Result<()> {
+    let mut minute = tokio::time::interval(Duration::from_secs(60));
+    tokio::pin!(stopped);
+    loop {
+        tokio::select! {
+            () = &mut stopped => return Ok(()),
+            _ = minute.tick() => {}
+        }
+        let signals = signals.clone();
+        let done = tokio::task::spawn_blocking(move || signals.upkeep(keep)).await;
+        match done.map_err(|error| Problem::internal("daemon.part_panicked", error.to_string()))? {
+            Ok(()) => {}
+            Err(problem) => tracing::warn!(problem = %problem.chain(), "old telemetry stays for now"),
+        }
+    }
 }
 
 /// This life of this process, in this data folder.

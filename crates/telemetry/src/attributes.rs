@@ -8,36 +8,48 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::otlp::common::any_value::Value;
-use crate::otlp::common::{AnyValue, KeyValue};
+use crate::attribute::{Attribute, Attributes, Value};
+use crate::otlp::common::KeyValue;
+use crate::otlp::common::any_value::Value as Any;
 
 /// Appends the attributes as a JSON object. Of a repeated key the last value counts.
-pub(crate) fn write_object(attributes: &[KeyValue], out: &mut String) {
-    let mut scratch = String::new();
-    write_map(attributes, out, |value, out| match value {
-        Some(Value::StringValue(text)) => write_string(text, out),
-        other => {
-            scratch.clear();
-            write_text(other, &mut scratch);
-            write_string(&scratch, out);
+pub(crate) fn write_object(attributes: &mut Attributes<'_>, out: &mut String) {
+    let mut sorted = attributes.sorted();
+    out.push('{');
+    let mut first = true;
+    while let Some(attribute) = sorted.next() {
+        if sorted.clone().next().is_some_and(|next| next.key == attribute.key) {
+            continue;
         }
-    });
+        if !first {
+            out.push(',');
+        }
+        first = false;
+        write_pair(attribute, out);
+    }
+    out.push('}');
+}
+
+fn write_pair(attribute: &Attribute<'_>, out: &mut String) {
+    write_string(attribute.key, out);
+    out.push(':');
+    match &attribute.value {
+        Value::Text(text) => write_string(text, out),
+        // What needs escaping is in nested values alone.
+        Value::Nested(_) => write_string(&text(&attribute.value), out),
+        other => {
+            out.push('"');
+            write_text(other, out);
+            out.push('"');
+        }
+    }
 }
 
 /// The value as text.
-pub(crate) fn text(value: Option<&AnyValue>) -> String {
+pub(crate) fn text(value: &Value<'_>) -> String {
     let mut out = String::new();
-    write_text(value.and_then(|value| value.value.as_ref()), &mut out);
+    write_text(value, &mut out);
     out
-}
-
-/// The text of a string attribute.
-pub(crate) fn find<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a str> {
-    let found = attributes.iter().rev().find(|attribute| attribute.key == key)?;
-    match found.value.as_ref()?.value.as_ref()? {
-        Value::StringValue(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// The value of a key in canonical JSON text, or nothing. The text was written by [`write_object`].
@@ -53,56 +65,34 @@ pub(crate) fn has_pair(json: &str, key: &str, value: &str) -> bool {
     json.match_indices(&pair).any(|(at, _)| matches!(json.as_bytes()[at - 1], b'{' | b','))
 }
 
-fn write_map<'a>(
-    attributes: &'a [KeyValue],
-    out: &mut String,
-    mut write_value: impl FnMut(Option<&'a Value>, &mut String),
-) {
-    let mut sorted: Vec<&KeyValue> = attributes.iter().collect();
-    sorted.sort_by(|a, b| a.key.cmp(&b.key));
-    out.push('{');
-    let mut first = true;
-    for (at, attribute) in sorted.iter().enumerate() {
-        if sorted.get(at + 1).is_some_and(|next| next.key == attribute.key) {
-            continue;
-        }
-        if !first {
-            out.push(',');
-        }
-        first = false;
-        write_string(&attribute.key, out);
-        out.push(':');
-        write_value(attribute.value.as_ref().and_then(|value| value.value.as_ref()), out);
-    }
-    out.push('}');
-}
-
 /// Appends a value as plain text.
-fn write_text(value: Option<&Value>, out: &mut String) {
+fn write_text(value: &Value<'_>, out: &mut String) {
     match value {
-        Some(Value::StringValue(text)) => out.push_str(text),
-        Some(Value::BytesValue(bytes)) => STANDARD.encode_string(bytes, out),
-        // OTLP: an index is only for profiles; elsewhere it counts as an empty value.
-        None | Some(Value::StringValueStrindex(_)) => {}
-        Some(other) => write_json(Some(other), out),
+        Value::Empty => {}
+        Value::Text(text) => out.push_str(text),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Int(number) => write!(out, "{number}").expect("writing to a string"),
+        Value::Double(number) => write_double(*number, out),
+        Value::Bytes(bytes) => STANDARD.encode_string(bytes, out),
+        Value::Nested(nested) => write_json(Some(nested), out),
     }
 }
 
-/// Appends a value as JSON.
-fn write_json(value: Option<&Value>, out: &mut String) {
+/// Appends a nested value as JSON.
+fn write_json(value: Option<&Any>, out: &mut String) {
     match value {
-        None | Some(Value::StringValueStrindex(_)) => out.push_str("null"),
-        Some(Value::StringValue(text)) => write_string(text, out),
-        Some(Value::BoolValue(flag)) => out.push_str(if *flag { "true" } else { "false" }),
-        Some(Value::IntValue(number)) => write!(out, "{number}").expect("writing to a string"),
-        Some(Value::DoubleValue(number)) => write_double(*number, out),
-        Some(Value::BytesValue(bytes)) => {
+        None | Some(Any::StringValueStrindex(_)) => out.push_str("null"),
+        Some(Any::StringValue(text)) => write_string(text, out),
+        Some(Any::BoolValue(flag)) => out.push_str(if *flag { "true" } else { "false" }),
+        Some(Any::IntValue(number)) => write!(out, "{number}").expect("writing to a string"),
+        Some(Any::DoubleValue(number)) => write_double(*number, out),
+        Some(Any::BytesValue(bytes)) => {
             out.push('"');
             STANDARD.encode_string(bytes, out);
             out.push('"');
         }
-        Some(Value::KvlistValue(list)) => write_map(&list.values, out, write_json),
-        Some(Value::ArrayValue(list)) => {
+        Some(Any::KvlistValue(list)) => write_map(&list.values, out),
+        Some(Any::ArrayValue(list)) => {
             out.push('[');
             for (at, item) in list.values.iter().enumerate() {
                 if at > 0 {
@@ -113,6 +103,25 @@ fn write_json(value: Option<&Value>, out: &mut String) {
             out.push(']');
         }
     }
+}
+
+/// Appends a nested map: keys in byte order, the last of equal ones.
+fn write_map(pairs: &[KeyValue], out: &mut String) {
+    let mut sorted: Vec<&KeyValue> = pairs.iter().collect();
+    sorted.sort_by(|a, b| a.key.cmp(&b.key));
+    sorted.reverse();
+    sorted.dedup_by(|later, kept| later.key == kept.key);
+    sorted.reverse();
+    out.push('{');
+    for (at, pair) in sorted.into_iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        write_string(&pair.key, out);
+        out.push(':');
+        write_json(pair.value.as_ref().and_then(|value| value.value.as_ref()), out);
+    }
+    out.push('}');
 }
 
 /// The shortest digits that read back as the same number; an exponent only outside 1e-6 to 1e21 (as ECMAScript and Go's JSON do).
@@ -138,7 +147,7 @@ fn write_double(number: f64, out: &mut String) {
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+    while let Some(at) = first_special(rest.as_bytes()) {
         out.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
             b'"' => out.push_str("\\\""),
@@ -154,17 +163,44 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
+/// Where the first byte is that JSON requires to be escaped. Looks at sixteen bytes at a time, as most texts have none.
+fn first_special(bytes: &[u8]) -> Option<usize> {
+    const fn special(byte: u8) -> bool {
+        byte < 0x20 || byte == b'"' || byte == b'\\'
+    }
+    let (chunks, rest) = bytes.as_chunks::<16>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        if chunk.iter().fold(false, |found, &byte| found | special(byte)) {
+            return chunk.iter().position(|&byte| special(byte)).map(|at| number * 16 + at);
+        }
+    }
+    rest.iter().position(|&byte| special(byte)).map(|at| chunks.len() * 16 + at)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use prost::Message;
 
-    fn pair(key: &str, value: Value) -> KeyValue {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::otlp::Resource;
+    use crate::otlp::common::AnyValue;
+
+    fn pair(key: &str, value: Any) -> KeyValue {
         KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
     }
 
+    /// The text of a list in memory, which must be that of the same list from the wire.
     fn json(attributes: &[KeyValue]) -> String {
-        let mut out = String::new();
-        write_object(attributes, &mut out);
+        let (mut out, mut wire) = (String::new(), String::new());
+        let mut list = Attributes::default();
+        list.set(attributes, &Limits::default()).unwrap();
+        write_object(&mut list, &mut out);
+        let bytes = Resource { attributes: attributes.to_vec(), ..Resource::default() }.encode_to_vec();
+        let mut list = Attributes::default();
+        crate::wire::each(&bytes, 1, |pair| list.read(pair, &Limits::default())).unwrap();
+        write_object(&mut list, &mut wire);
+        assert_eq!(out, wire);
         out
     }
 
@@ -172,20 +208,20 @@ mod tests {
     fn keys_are_sorted_and_every_value_is_a_string() {
         let list = crate::otlp::common::ArrayValue {
             values: vec![
-                AnyValue { value: Some(Value::IntValue(1)) },
-                AnyValue { value: Some(Value::StringValue("a\"b".into())) },
+                AnyValue { value: Some(Any::IntValue(1)) },
+                AnyValue { value: Some(Any::StringValue("a\"b".into())) },
             ],
         };
         let text = json(&[
-            pair("z", Value::StringValue("tab\t \"quote\" \u{1} ü".into())),
-            pair("a", Value::IntValue(-7)),
-            pair("m", Value::DoubleValue(0.25)),
-            pair("big", Value::DoubleValue(1e21)),
-            pair("small", Value::DoubleValue(1e-7)),
-            pair("b", Value::BoolValue(true)),
-            pair("bytes", Value::BytesValue(vec![1, 2, 3])),
-            pair("list", Value::ArrayValue(list)),
-            pair("a", Value::IntValue(8)),
+            pair("z", Any::StringValue("tab\t \"quote\" \u{1} ü".into())),
+            pair("a", Any::IntValue(-7)),
+            pair("m", Any::DoubleValue(0.25)),
+            pair("big", Any::DoubleValue(1e21)),
+            pair("small", Any::DoubleValue(1e-7)),
+            pair("b", Any::BoolValue(true)),
+            pair("bytes", Any::BytesValue(vec![1, 2, 3])),
+            pair("list", Any::ArrayValue(list)),
+            pair("a", Any::IntValue(8)),
             KeyValue { key: "none".into(), ..KeyValue::default() },
         ]);
         assert_eq!(
@@ -198,10 +234,10 @@ mod tests {
 
     #[test]
     fn a_pair_inside_a_value_is_not_a_pair() {
-        let event = json(&[pair("event.domain", Value::StringValue("k8s".into()))]);
+        let event = json(&[pair("event.domain", Any::StringValue("k8s".into()))]);
         assert!(has_pair(&event, "event.domain", "k8s"));
         for quoted in [r#"{"event.domain":"k8s"}"#, r#","event.domain":"k8s""#] {
-            let log = json(&[pair("message", Value::StringValue(quoted.into()))]);
+            let log = json(&[pair("message", Any::StringValue(quoted.into()))]);
             assert!(!has_pair(&log, "event.domain", "k8s"), "{log}");
         }
     }

@@ -15,7 +15,7 @@ use crate::table::Tables;
 use crate::{Signal, Stream};
 
 /// The format of a store's folder, its manifests and segments.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// What a chunk consists of.
@@ -35,6 +35,8 @@ pub(crate) enum ChunkName {
     Step { from: DataTime, to: DataTime, generation: u64 },
     /// What one journal had received for a namespace.
     Journal { sequence: u64 },
+    /// What was in all the chunks of journals from one number to another.
+    Merged { first: u64, last: u64 },
 }
 
 impl ChunkName {
@@ -47,6 +49,7 @@ impl ChunkName {
                 generation: parts.next()?.parse().ok()?,
             },
             "journal" => Self::Journal { sequence: parts.next()?.parse().ok()? },
+            "merged" => Self::Merged { first: parts.next()?.parse().ok()?, last: parts.next()?.parse().ok()? },
             _ => return None,
         };
         parts.next().is_none().then_some(name)
@@ -58,7 +61,19 @@ impl ChunkName {
             (Self::Step { from, generation, .. }, Self::Step { from: start, to: end, generation: later }) => {
                 generation < later && start <= from && from < end
             }
+            (_, Self::Merged { first, last }) => {
+                self != newer && self.sequences().is_some_and(|own| *first <= own.0 && own.1 <= *last)
+            }
             _ => false,
+        }
+    }
+
+    /// The numbers of the journals whose records are in this chunk, from the first to the last.
+    pub fn sequences(&self) -> Option<(u64, u64)> {
+        match *self {
+            Self::Step { .. } => None,
+            Self::Journal { sequence } => Some((sequence, sequence)),
+            Self::Merged { first, last } => Some((first, last)),
         }
     }
 }
@@ -68,6 +83,7 @@ impl fmt::Display for ChunkName {
         match self {
             Self::Step { from, to, generation } => write!(f, "step_{}_{}_{generation}", from.0, to.0),
             Self::Journal { sequence } => write!(f, "journal_{sequence}"),
+            Self::Merged { first, last } => write!(f, "merged_{first}_{last}"),
         }
     }
 }
@@ -110,15 +126,16 @@ impl ChunkWriter {
 
     /// Writes what is left and the manifest; all of it is on disk afterwards, but not yet visible.
     pub fn seal(&mut self, stream: &Stream) -> Result<&[Segment]> {
+        self.seal_as_of(stream, WallTime::now())
+    }
+
+    /// The same for records that arrived earlier.
+    pub fn seal_as_of(&mut self, stream: &Stream, arrived: WallTime) -> Result<&[Segment]> {
         for signal in Signal::ALL {
             self.write(signal)?;
         }
-        let manifest = Manifest {
-            format: FORMAT,
-            stream: stream.clone(),
-            arrived: WallTime::now(),
-            segments: std::mem::take(&mut self.segments),
-        };
+        let manifest =
+            Manifest { format: FORMAT, stream: stream.clone(), arrived, segments: std::mem::take(&mut self.segments) };
         let text = serde_json::to_vec(&manifest).expect("a manifest has only string keys");
         self.segments = manifest.segments;
         write_durably(&self.folder.join(MANIFEST), &text)?;
@@ -151,7 +168,9 @@ mod tests {
     #[test]
     fn names_go_both_ways_and_a_later_step_hides_what_it_overlaps() {
         let step = |from, to, generation| ChunkName::Step { from: DataTime(from), to: DataTime(to), generation };
-        for name in [step(-5, 7, 3), ChunkName::Journal { sequence: 9 }] {
+        let merged = |first, last| ChunkName::Merged { first, last };
+        let journal = |sequence| ChunkName::Journal { sequence };
+        for name in [step(-5, 7, 3), journal(9), merged(3, 9)] {
             assert_eq!(ChunkName::parse(&name.to_string()), Some(name));
         }
         for odd in ["", "step_1_2", "step_1_2_3_4", "journal_", "other_1"] {
@@ -161,5 +180,8 @@ mod tests {
         assert!(step(12, 20, 1).hidden_by(&step(10, 15, 2)));
         assert!(!step(15, 20, 1).hidden_by(&step(10, 15, 2)), "half-open");
         assert!(!step(10, 20, 2).hidden_by(&step(10, 15, 1)));
+        assert!(journal(3).hidden_by(&merged(3, 9)) && merged(4, 9).hidden_by(&merged(3, 9)));
+        assert!(!merged(3, 9).hidden_by(&merged(3, 9)) && !journal(10).hidden_by(&merged(3, 9)));
+        assert!(!step(4, 5, 1).hidden_by(&merged(3, 9)));
     }
 }

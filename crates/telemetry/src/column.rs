@@ -4,16 +4,18 @@
 //! a segment is written without building one string per row.
 
 use std::cmp::Ordering;
+use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, DictionaryArray, Float64Array, Int32Array,
-    ListArray, PrimitiveArray, StringArray, StringBuilder, TimestampMillisecondArray, TimestampNanosecondArray,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BinaryArray, DictionaryArray, Float64Array,
+    Int32Array, ListArray, PrimitiveArray, StringArray, StringBuilder, TimestampMillisecondArray,
+    TimestampNanosecondArray,
 };
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, TimeUnit, TimestampNanosecondType};
 use foldhash::fast::RandomState;
-use indexmap::IndexSet;
+use hashbrown::HashTable;
 use model::{Problem, Result};
 
 /// Where an array goes: into a segment (dictionaries allowed), or to a reader (plain types).
@@ -45,6 +47,11 @@ pub(crate) trait Column: Send + Sync {
     /// Bytes held, roughly; used to bound memory.
     fn bytes(&self) -> usize;
 
+    /// How many different values there are, when that is known.
+    fn distinct(&self) -> Option<usize> {
+        None
+    }
+
     /// The longest text of a row, used to keep a batch of plain strings below arrow's 2 GiB.
     fn longest(&self) -> usize {
         0
@@ -56,35 +63,70 @@ pub(crate) fn corrupt(what: impl Into<String>) -> Problem {
     Problem::internal("telemetry.segment_corrupt", "a segment of the signal store cannot be read").found(what)
 }
 
-/// Text, interned.
+/// Text, interned: one long text that holds each distinct one, and a number for each row.
 #[derive(Default)]
 pub(crate) struct Text {
-    pool: IndexSet<Box<str>, RandomState>,
+    hasher: RandomState,
+    /// Ids by the hash of their text.
+    known: HashTable<u32>,
+    hashes: Vec<u64>,
+    pool: Pool,
     ids: Vec<u32>,
     /// Position of each pool entry in text order; empty when comparing the texts themselves is cheaper.
     ranks: Vec<u32>,
     values: OnceLock<ArrayRef>,
-    pool_bytes: usize,
     longest: usize,
 }
 
-impl Text {
-    pub fn intern(&mut self, text: &str) -> u32 {
-        let id = match self.pool.get_index_of(text) {
-            Some(index) => index,
-            None => {
-                self.pool_bytes += text.len() + 48;
-                self.longest = self.longest.max(text.len());
-                self.ranks.clear();
-                self.values.take();
-                self.pool.insert_full(text.into()).0
-            }
-        };
-        u32::try_from(id).expect("memory is bounded long before 4 billion distinct texts")
+/// Distinct texts, one after another.
+#[derive(Default)]
+struct Pool {
+    texts: String,
+    ends: Vec<usize>,
+}
+
+impl Pool {
+    #[inline]
+    fn get(&self, id: u32) -> &str {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.texts[start..self.ends[id]]
     }
 
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+impl Text {
+    #[inline]
+    pub fn intern(&mut self, text: &str) -> u32 {
+        let hash = self.hasher.hash_one(text.as_bytes());
+        match self.known.find(hash, |&id| self.pool.get(id) == text) {
+            Some(&id) => id,
+            None => self.insert(hash, text),
+        }
+    }
+
+    fn insert(&mut self, hash: u64, text: &str) -> u32 {
+        let id = u32::try_from(self.pool.len()).expect("memory is bounded long before 4 billion distinct texts");
+        self.longest = self.longest.max(text.len());
+        self.ranks.clear();
+        self.values.take();
+        self.pool.texts.push_str(text);
+        self.pool.ends.push(self.pool.texts.len());
+        self.hashes.push(hash);
+        self.known.insert_unique(hash, id, |&id| self.hashes[id as usize]);
+        id
+    }
+
+    #[inline]
     pub fn push(&mut self, text: &str) {
-        let id = self.intern(text);
+        // Neighbours are often equal, and comparing is quicker than looking up.
+        let id = match self.ids.last() {
+            Some(&last) if self.pool.get(last) == text => last,
+            _ => self.intern(text),
+        };
         self.ids.push(id);
     }
 
@@ -98,11 +140,11 @@ impl Text {
 
     /// The distinct texts, by id.
     pub fn pool(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.pool.iter().map(|text| &**text)
+        (0..self.pool.len() as u32).map(|id| self.pool.get(id))
     }
 
     fn get(&self, row: u32) -> &str {
-        &self.pool[self.ids[row as usize] as usize]
+        self.pool.get(self.ids[row as usize])
     }
 }
 
@@ -119,7 +161,7 @@ impl Column for Text {
             return;
         }
         let mut by_text: Vec<u32> = (0..self.pool.len() as u32).collect();
-        by_text.sort_unstable_by_key(|&id| &self.pool[id as usize]);
+        by_text.sort_unstable_by_key(|&id| self.pool.get(id));
         self.ranks = vec![0; by_text.len()];
         for (rank, id) in by_text.into_iter().enumerate() {
             self.ranks[id as usize] = rank as u32;
@@ -127,11 +169,11 @@ impl Column for Text {
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (self.ids[a] as usize, self.ids[b] as usize);
+        let (a, b) = (self.ids[a], self.ids[b]);
         match (a == b, self.ranks.is_empty()) {
             (true, _) => Ordering::Equal,
-            (false, true) => self.pool[a].cmp(&self.pool[b]),
-            (false, false) => self.ranks[a].cmp(&self.ranks[b]),
+            (false, true) => self.pool.get(a).cmp(self.pool.get(b)),
+            (false, false) => self.ranks[a as usize].cmp(&self.ranks[b as usize]),
         }
     }
 
@@ -163,7 +205,11 @@ impl Column for Text {
     }
 
     fn bytes(&self) -> usize {
-        self.pool_bytes + self.ids.len() * 4
+        self.pool.texts.len() + self.pool.len() * 24 + self.ids.len() * 4
+    }
+
+    fn distinct(&self) -> Option<usize> {
+        Some(self.pool.len())
     }
 
     fn longest(&self) -> usize {
@@ -171,7 +217,8 @@ impl Column for Text {
     }
 }
 
-/// A fixed number of bytes shown as lower-case hexadecimal; all zero means absent and is shown as the empty text.
+/// A fixed number of bytes, in a segment as they are and for a reader as lower-case hexadecimal; all zero means absent and is shown as the
+/// empty text.
 #[derive(Default)]
 pub(crate) struct Hex<const N: usize>(Vec<[u8; N]>);
 
@@ -181,32 +228,33 @@ impl<const N: usize> Hex<N> {
     }
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-fn digit(byte: u8) -> Option<u8> {
-    DIGITS.iter().position(|&known| known == byte).map(|at| at as u8)
-}
-
 impl<const N: usize> Column for Hex<N> {
-    fn data_type(&self, _: Form) -> DataType {
-        DataType::Utf8
+    fn data_type(&self, form: Form) -> DataType {
+        match form {
+            Form::Segment => DataType::Binary,
+            Form::Plain => DataType::Utf8,
+        }
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
         self.0[a].cmp(&self.0[b])
     }
 
-    fn take(&self, rows: &[u32], _: Form) -> ArrayRef {
+    fn take(&self, rows: &[u32], form: Form) -> ArrayRef {
+        let present = |row: &u32| Some(&self.0[*row as usize]).filter(|id| **id != [0; N]);
+        if form == Form::Segment {
+            return Arc::new(BinaryArray::from_iter_values(
+                rows.iter().map(|row| present(row).map_or(&[][..], |id| id)),
+            ));
+        }
         let mut builder = StringBuilder::with_capacity(rows.len(), rows.len() * N * 2);
         let mut text = String::with_capacity(N * 2);
-        for &row in rows {
-            let id = &self.0[row as usize];
+        for row in rows {
             text.clear();
-            if *id != [0; N] {
-                for byte in id {
-                    text.push(DIGITS[usize::from(byte >> 4)] as char);
-                    text.push(DIGITS[usize::from(byte & 15)] as char);
-                }
+            for byte in present(row).into_iter().flatten() {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                text.push(DIGITS[usize::from(byte >> 4)] as char);
+                text.push(DIGITS[usize::from(byte & 15)] as char);
             }
             builder.append_value(&text);
         }
@@ -214,20 +262,11 @@ impl<const N: usize> Column for Hex<N> {
     }
 
     fn append(&mut self, array: &dyn Array, keep: &[u32]) -> Result<()> {
-        let array = array.as_string_opt::<i32>().ok_or_else(|| corrupt("an id that is not text"))?;
+        let array = array.as_binary_opt::<i32>().ok_or_else(|| corrupt("an id that is not binary"))?;
         for &row in keep {
-            let text = array.value(row as usize).as_bytes();
-            let mut id = [0; N];
-            if !text.is_empty() {
-                if text.len() != N * 2 {
-                    return Err(corrupt("an id of wrong length"));
-                }
-                for (byte, pair) in id.iter_mut().zip(text.chunks_exact(2)) {
-                    let (high, low) = digit(pair[0]).zip(digit(pair[1])).ok_or_else(|| corrupt("an id not in hex"))?;
-                    *byte = high << 4 | low;
-                }
-            }
-            self.0.push(id);
+            let bytes = array.value(row as usize);
+            let id = if bytes.is_empty() { Ok([0; N]) } else { bytes.try_into() };
+            self.0.push(id.map_err(|_| corrupt("an id of wrong length"))?);
         }
         Ok(())
     }

@@ -1,20 +1,28 @@
-//! From OTLP requests to rows: the one path of validation, whether a request came over the network or from the simulator.
+//! From OTLP records to rows: the one path of validation, whether they came over the network or from the simulator.
 //!
-//! A record is either taken whole or refused with a counted reason; a request is never refused for one of its records.
+//! A record is either taken whole or refused with a counted reason; a request is never refused for one of its records. From the network
+//! come bytes, which are read where they lie; the simulator hands over messages. Both become the same borrowed record.
 
 mod logs;
 mod metrics;
 mod traces;
 
+use std::collections::BTreeMap;
+
 use model::DataTime;
 
+use crate::attribute::{Attribute, Attributes};
 use crate::attributes;
-use crate::otlp::{
-    ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest, Message, Resource,
-};
+use crate::limits::{Cardinality, Limits, Place};
+use crate::otlp::Resource;
 use crate::refusal::{Refusal, Tally};
 use crate::table::Tables;
+use crate::wire::{self, Malformed};
 use crate::{Accepted, Export};
+
+pub(crate) use logs::logs;
+pub(crate) use metrics::metrics;
+pub(crate) use traces::traces;
 
 /// The resource attribute that Kubernetes' collectors set.
 pub(crate) const K8S_NAMESPACE: &str = "k8s.namespace.name";
@@ -23,6 +31,9 @@ pub(crate) const SERVICE_NAMESPACE: &str = "service.namespace";
 
 /// The longest namespace that is kept apart (that of a DNS name).
 const NAMESPACE_LIMIT: usize = 253;
+
+/// Under this name stand counts of records whose own namespace is no name, or one too many.
+const OTHERS: &str = "(others)";
 
 /// What a record's timestamp must be within; half-open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,42 +73,155 @@ impl Route for Tables {
     }
 }
 
-/// A decoded request of any kind.
-pub(crate) enum Request {
-    Traces(ExportTraceServiceRequest),
-    Metrics(ExportMetricsServiceRequest),
-    Logs(ExportLogsServiceRequest),
-}
+/// Records of one request that were refused, one bit each, in the order in which they came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Refused(pub Vec<u8>);
 
-impl Request {
-    pub fn decode(export: Export, bytes: &[u8]) -> Result<Self, prost::DecodeError> {
-        Ok(match export {
-            Export::Traces => Self::Traces(ExportTraceServiceRequest::decode(bytes)?),
-            Export::Metrics => Self::Metrics(ExportMetricsServiceRequest::decode(bytes)?),
-            Export::Logs => Self::Logs(ExportLogsServiceRequest::decode(bytes)?),
-        })
+impl Refused {
+    fn set(&mut self, record: usize) {
+        if self.0.len() <= record / 8 {
+            self.0.resize(record / 8 + 1, 0);
+        }
+        self.0[record / 8] |= 1 << (record % 8);
     }
 
-    pub fn export(&self) -> Export {
-        match self {
-            Self::Traces(_) => Export::Traces,
-            Self::Metrics(_) => Export::Metrics,
-            Self::Logs(_) => Export::Logs,
-        }
-    }
-
-    pub fn convert(&self, bounds: &TimeBounds, route: &mut impl Route) -> (Accepted, Tally) {
-        match self {
-            Self::Traces(request) => traces(request, bounds, route),
-            Self::Metrics(request) => metrics(request, bounds, route),
-            Self::Logs(request) => logs(request, bounds, route),
-        }
+    fn has(&self, record: usize) -> bool {
+        self.0.get(record / 8).is_some_and(|byte| byte & 1 << (record % 8) != 0)
     }
 }
 
-pub(crate) use logs::logs;
-pub(crate) use metrics::metrics;
-pub(crate) use traces::traces;
+/// What became of the records of one namespace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Count {
+    pub accepted: u64,
+    pub refused: Tally,
+}
+
+/// One request on its way through validation.
+pub(crate) struct Pass<'p> {
+    export: Export,
+    times: TimeBounds,
+    limits: &'p Limits,
+    /// Only for records from the network, when they arrive.
+    cardinality: Option<&'p mut Cardinality>,
+    /// What was refused when the request arrived, for one that is read from its journal.
+    earlier: Option<&'p Refused>,
+    place: Option<Place>,
+    records: usize,
+    current: Count,
+    counts: BTreeMap<String, Count>,
+    refused: Refused,
+}
+
+/// What became of the records of one request.
+pub(crate) struct Done {
+    pub accepted: Accepted,
+    pub counts: BTreeMap<String, Count>,
+    pub refused: Refused,
+}
+
+impl<'p> Pass<'p> {
+    pub fn new(export: Export, times: TimeBounds, limits: &'p Limits) -> Self {
+        Self {
+            export,
+            times,
+            limits,
+            cardinality: None,
+            earlier: None,
+            place: None,
+            records: 0,
+            current: Count::default(),
+            counts: BTreeMap::new(),
+            refused: Refused::default(),
+        }
+    }
+
+    /// Limits distinct names as well.
+    pub fn counting(mut self, cardinality: &'p mut Cardinality) -> Self {
+        self.cardinality = Some(cardinality);
+        self
+    }
+
+    /// Refuses again what was refused when the request arrived.
+    pub fn again(mut self, earlier: &'p Refused) -> Self {
+        self.earlier = Some(earlier);
+        self
+    }
+
+    pub fn finish(self) -> Done {
+        let mut tally = Tally::default();
+        self.counts.values().for_each(|count| tally.merge(&count.refused));
+        let accepted = self.counts.values().map(|count| count.accepted).sum();
+        Done { accepted: Accepted::new(accepted, &tally), counts: self.counts, refused: self.refused }
+    }
+
+    /// Lets the records of a resource in, or says why none of them can be.
+    fn enter(&mut self, origin: &Origin<'_>, attributes: &[Attribute<'_>]) -> Result<(), Refusal> {
+        let Some(cardinality) = self.cardinality.as_deref_mut() else { return Ok(()) };
+        let place = cardinality.namespace(origin.namespace)?;
+        cardinality.service(place, origin.service)?;
+        cardinality.keys(place, self.export, attributes)?;
+        self.place = Some(place);
+        Ok(())
+    }
+
+    /// Ends a resource: what was counted since the last one belongs to this namespace.
+    fn leave(&mut self, namespace: Result<&str, Refusal>) {
+        let count = std::mem::take(&mut self.current);
+        let namespace = namespace.unwrap_or(OTHERS);
+        let sum = match self.counts.get_mut(namespace) {
+            Some(sum) => sum,
+            None => self.counts.entry(namespace.to_owned()).or_default(),
+        };
+        sum.accepted += count.accepted;
+        sum.refused.merge(&count.refused);
+    }
+
+    /// Counts the outcome of one record.
+    #[inline]
+    fn record(&mut self, outcome: Result<(), Refusal>) {
+        match outcome {
+            Ok(()) => {
+                self.current.accepted += 1;
+                self.records += 1;
+            }
+            Err(refusal) => self.refuse(refusal, 1),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal, records: u64) {
+        self.current.refused.add(refusal, records);
+        for _ in 0..records {
+            self.refused.set(self.records);
+            self.records += 1;
+        }
+    }
+
+    /// Whether the next record was refused when it arrived.
+    fn refused_earlier(&self) -> bool {
+        self.earlier.is_some_and(|earlier| earlier.has(self.records))
+    }
+
+    #[inline]
+    fn keys(&mut self, attributes: &[Attribute<'_>]) -> Result<(), Refusal> {
+        match (self.cardinality.as_deref_mut(), self.place) {
+            (Some(cardinality), Some(place)) => cardinality.keys(place, self.export, attributes),
+            _ => Ok(()),
+        }
+    }
+
+    fn series(&mut self, metric: &str, resource: &str, attributes: &str) -> Result<(), Refusal> {
+        match (self.cardinality.as_deref_mut(), self.place) {
+            (Some(cardinality), Some(place)) => cardinality.series(place, &(metric, resource, attributes)),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn text<'a>(&self, text: &'a str) -> Result<&'a str, Refusal> {
+        if text.len() <= self.limits.text_bytes { Ok(text) } else { Err(Refusal::TextLength) }
+    }
+}
 
 /// What is the same for all records of a resource, made once.
 struct Origin<'a> {
@@ -109,44 +233,58 @@ struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    fn of(resource: Option<&'a Resource>) -> Result<Self, Refusal> {
-        let list = resource.map_or(&[][..], |resource| &resource.attributes);
+    fn of(list: &mut Attributes<'a>) -> Result<Self, Refusal> {
         let first = |keys: [&str; 2]| {
-            keys.into_iter().find_map(|key| attributes::find(list, key).filter(|text| !text.is_empty())).unwrap_or("")
+            keys.into_iter().find_map(|key| list.text(key).filter(|text| !text.is_empty())).unwrap_or("")
         };
         let namespace = first([K8S_NAMESPACE, SERVICE_NAMESPACE]);
         if namespace.len() > NAMESPACE_LIMIT {
             return Err(Refusal::Namespace);
         }
+        let workload = first(["k8s.deployment.name", "k8s.statefulset.name"]);
+        let service = list.text("service.name").unwrap_or("");
         let mut json = String::with_capacity(512);
         attributes::write_object(list, &mut json);
-        Ok(Self {
-            json,
-            service: attributes::find(list, "service.name").unwrap_or(""),
-            namespace,
-            workload: first(["k8s.deployment.name", "k8s.statefulset.name"]),
-        })
+        Ok(Self { json, service, namespace, workload })
+    }
+
+    /// The resource of a message in memory, let in.
+    fn message(
+        pass: &mut Pass<'_>,
+        list: &mut Attributes<'a>,
+        resource: Option<&'a Resource>,
+    ) -> Result<Self, Refusal> {
+        list.set(resource.map_or(&[][..], |resource| &resource.attributes), pass.limits)?;
+        Self::enter(pass, list)
+    }
+
+    /// The resource of a group as it came over the wire, let in.
+    fn wire(pass: &mut Pass<'_>, list: &mut Attributes<'a>, group: &'a [u8]) -> Result<Self, Refusal> {
+        list.clear();
+        wire::each(group, 1, |resource| wire::each(resource, 1, |pair| list.read(pair, pass.limits)))?;
+        Self::enter(pass, list)
+    }
+
+    fn enter(pass: &mut Pass<'_>, list: &mut Attributes<'a>) -> Result<Self, Refusal> {
+        pass.place = None;
+        let origin = Self::of(list)?;
+        pass.enter(&origin, list.list())?;
+        Ok(origin)
     }
 }
 
-/// Counts the outcomes of one request.
-#[derive(Default)]
-struct Count {
-    accepted: u64,
-    tally: Tally,
-}
-
-impl Count {
-    fn record(&mut self, outcome: Result<(), Refusal>) {
-        match outcome {
-            Ok(()) => self.accepted += 1,
-            Err(refusal) => self.tally.add(refusal, 1),
-        }
-    }
-
-    fn finish(self) -> (Accepted, Tally) {
-        (Accepted::new(self.accepted, &self.tally), self.tally)
-    }
+/// Takes a whole request as it came over the wire. Its frames are checked first, so that nothing is taken of one that is cut off.
+///
+/// # Errors
+/// When the request is malformed.
+pub(crate) fn wire(mut pass: Pass<'_>, body: &[u8], route: &mut impl Route) -> Result<Done, Malformed> {
+    wire::check(body)?;
+    wire::each(body, 1, |group| match pass.export {
+        Export::Traces => traces::group(&mut pass, group, route),
+        Export::Metrics => metrics::group(&mut pass, group, route),
+        Export::Logs => logs::group(&mut pass, group, route),
+    })?;
+    Ok(pass.finish())
 }
 
 /// An id of exactly `N` bytes that is not all zero.

@@ -81,6 +81,20 @@ pub(crate) fn try_lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
+/// Takes a folder for itself without waiting: nothing when another reads in it, or when it is gone.
+pub(crate) fn try_lock_folder(path: &Path) -> Result<Option<File>> {
+    let folder = match File::open(path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path)(error)),
+    };
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(failed(path)(error)),
+    }
+}
+
 /// The names in a folder, sorted; none when there is no such folder.
 pub(crate) fn list(path: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(path) {

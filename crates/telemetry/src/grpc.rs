@@ -1,276 +1,121 @@
-//! The OTLP receiver over gRPC: three services that hand their requests' bytes to the [`Ingest`] as they came.
+//! OTLP over gRPC: the method `Export` of three services, plain or gzip.
 //!
-//! The services take bytes rather than decoded messages, so that the journal gets what was sent and the same entrance can serve HTTP.
+//! A unary call is one length-prefixed message each way, so it is read and answered here, with the same limits and the same room in
+//! memory as over HTTP; tonic speaks HTTP/2 beneath it.
+//!
+//! Source: gRPC over HTTP/2, "Request" and "Responses"; OTLP specification, section "OTLP/gRPC".
 
-use std::future::Future;
-use std::io;
-use std::marker::PhantomData;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::convert::Infallible;
 
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http_body_util::{BodyExt, Full};
 use model::{ErrorKind, Problem, Result};
-use prost::Message;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::body::Body;
-use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::codegen::{BoxFuture, Bytes, Service, http};
-use tonic::server::{Grpc, NamedService, UnaryService};
-use tonic::transport::Server;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Status};
 
-use crate::ingest::too_large;
-use crate::otlp::{
-    ExportLogsPartialSuccess, ExportLogsServiceResponse, ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
-    ExportTracePartialSuccess, ExportTraceServiceResponse,
-};
-use crate::{Accepted, Export, Ingest};
+use crate::receive::{Encoding, Entrance, Packing};
+use crate::reply::{self, Refused};
+use crate::{Accepted, Export};
 
-/// Requests whose bodies are in memory at one time; the others wait.
-const REQUESTS_AT_ONCE: usize = 16;
+/// Compressed flag and length before each message.
+const PREFIX: usize = 5;
 
-/// How long one request may take, its body's arrival included.
-const REQUEST_TIME: Duration = Duration::from_secs(30);
-
-/// Serves OTLP over gRPC (gzip accepted) until `shutdown` is done; port 0 takes a free one. Gives the address that it listens on.
-///
-/// A request with bad records gets a partial success; one over the size limit `RESOURCE_EXHAUSTED`; one that cannot be decoded
-/// `INVALID_ARGUMENT`; a disk that fails `UNAVAILABLE`, so that the sender tries again.
-///
-/// # Errors
-/// `otlp.address_in_use`, `otlp.address_unusable`. The task ends with what its last flush says.
-pub async fn serve_grpc(
-    address: SocketAddr,
-    ingest: Ingest,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> Result<(SocketAddr, JoinHandle<Result<()>>)> {
-    let listener = TcpListener::bind(address).await.map_err(|error| unusable(address, error))?;
-    let bound = listener.local_addr().map_err(|error| unusable(address, error))?;
-    let permits = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
-    let server = Server::builder()
-        .timeout(REQUEST_TIME)
-        .add_service(Endpoint::<Traces>::new(&ingest, &permits))
-        .add_service(Endpoint::<Metrics>::new(&ingest, &permits))
-        .add_service(Endpoint::<Logs>::new(&ingest, &permits))
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown);
-    let task = tokio::spawn(async move {
-        let flusher = tokio::spawn(flush_regularly(ingest.clone()));
-        let served = server.await;
-        flusher.abort();
-        blocking(move || ingest.flush()).await?;
-        served.map_err(|error| Problem::internal("otlp.server_failed", "the OTLP receiver ended").cause(error))
-    });
-    Ok((bound, task))
+pub(crate) fn routes(entrance: Entrance) -> Router {
+    const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+    const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+    const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+    Router::new()
+        .route(TRACES, post(|State(entrance), request| answer(entrance, Export::Traces, request)))
+        .route(METRICS, post(|State(entrance), request| answer(entrance, Export::Metrics, request)))
+        .route(LOGS, post(|State(entrance), request| answer(entrance, Export::Logs, request)))
+        .fallback(async || failure(Status::unimplemented("there are three services here, each with the method Export")))
+        .with_state(entrance)
 }
 
-fn unusable(address: SocketAddr, error: io::Error) -> Problem {
-    let problem = if error.kind() == io::ErrorKind::AddrInUse {
-        Problem::new(ErrorKind::Conflict, "otlp.address_in_use", "another process listens on the OTLP address")
-            .fix("stop it, or choose another port; 0 takes a free one")
-    } else {
-        Problem::new(ErrorKind::Invalid, "otlp.address_unusable", "the OTLP address cannot be listened on")
-            .fix("choose an address of this machine, for example 127.0.0.1")
-    };
-    problem.place(address.to_string()).found(error.to_string()).cause(error)
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Problem::internal("telemetry.task_failed", "a task ended early").cause(error)))
-}
-
-async fn flush_regularly(ingest: Ingest) {
-    let mut tick = tokio::time::interval(Duration::from_secs(1));
-    loop {
-        tick.tick().await;
-        let ingest = ingest.clone();
-        if let Err(problem) = blocking(move || ingest.flush_if_due()).await {
-            tracing::warn!(problem = %problem.chain(), "received records stay in the journal for now");
+async fn answer(entrance: Entrance, export: Export, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let content = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    if !content.starts_with(b"application/grpc") {
+        return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+    }
+    match take(&entrance, export, &head.headers, body).await {
+        Ok(accepted) => success(&reply::taken(export, &accepted)),
+        Err(problem) => {
+            let refused = Refused::of(&problem);
+            if matches!(refused.grpc, Code::Internal | Code::Unavailable) {
+                tracing::error!(problem = %problem.chain(), "an OTLP request was not stored");
+            }
+            let details = reply::status(refused, &problem);
+            failure(Status::with_details(refused.grpc, problem.to_string(), details.into()))
         }
     }
 }
 
-/// One of the three services.
-trait Kind: Send + Sync + 'static {
-    const EXPORT: Export;
-    const NAME: &'static str;
-    const METHOD: &'static str;
-    type Answer: Message + 'static;
-
-    /// The answer to a request of which something (`refused` above zero) or nothing was refused.
-    fn answer(refused: i64, message: String) -> Self::Answer;
-}
-
-macro_rules! kind {
-    ($name:ident, $package:literal, $service:literal, $answer:ident, $partial:ident, $rejected:ident) => {
-        struct $name;
-
-        impl Kind for $name {
-            const EXPORT: Export = Export::$name;
-            const NAME: &'static str = concat!("opentelemetry.proto.collector.", $package, ".v1.", $service);
-            const METHOD: &'static str =
-                concat!("/opentelemetry.proto.collector.", $package, ".v1.", $service, "/Export");
-            type Answer = $answer;
-
-            fn answer(refused: i64, message: String) -> $answer {
-                let partial = $partial { $rejected: refused, error_message: message };
-                $answer { partial_success: (refused > 0).then_some(partial) }
-            }
-        }
+async fn take(entrance: &Entrance, export: Export, headers: &HeaderMap, body: Body) -> Result<Accepted> {
+    let read = async {
+        let packing = packing(headers)?;
+        let (frame, room) = entrance.read(body, None).await?;
+        let (packed, message) = message(frame)?;
+        Ok((if packed { packing } else { Packing::Plain }, (message, room)))
     };
+    let (packing, body) = read.await.map_err(|problem| entrance.refuse(export, problem))?;
+    entrance.take(export, packing, Encoding::Protobuf, body).await
 }
 
-kind!(Traces, "trace", "TraceService", ExportTraceServiceResponse, ExportTracePartialSuccess, rejected_spans);
-kind!(
-    Metrics,
-    "metrics",
-    "MetricsService",
-    ExportMetricsServiceResponse,
-    ExportMetricsPartialSuccess,
-    rejected_data_points
-);
-kind!(Logs, "logs", "LogsService", ExportLogsServiceResponse, ExportLogsPartialSuccess, rejected_log_records);
-
-struct Endpoint<K> {
-    ingest: Ingest,
-    permits: Arc<Semaphore>,
-    kind: PhantomData<K>,
-}
-
-impl<K> Endpoint<K> {
-    fn new(ingest: &Ingest, permits: &Arc<Semaphore>) -> Self {
-        Self { ingest: ingest.clone(), permits: permits.clone(), kind: PhantomData }
+fn packing(headers: &HeaderMap) -> Result<Packing> {
+    match headers.get("grpc-encoding").map_or(&b"identity"[..], HeaderValue::as_bytes) {
+        b"identity" => Ok(Packing::Plain),
+        b"gzip" => Ok(Packing::Gzip),
+        other => Err(Problem::new(
+            ErrorKind::Invalid,
+            "otlp.encoding_unsupported",
+            "an OTLP request is compressed in a way that is not supported",
+        )
+        .found(format!("grpc-encoding `{}`", String::from_utf8_lossy(other)))
+        .expected("gzip, or none")
+        .fix("set the exporter's compression to `gzip` or `none`")),
     }
 }
 
-impl<K> Clone for Endpoint<K> {
-    fn clone(&self) -> Self {
-        Self::new(&self.ingest, &self.permits)
-    }
-}
-
-impl<K: Kind> NamedService for Endpoint<K> {
-    const NAME: &'static str = K::NAME;
-}
-
-impl<K: Kind> Service<http::Request<Body>> for Endpoint<K> {
-    type Response = http::Response<Body>;
-    type Error = std::convert::Infallible;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let endpoint = self.clone();
-        Box::pin(async move {
-            if request.uri().path() != K::METHOD {
-                return Ok(Status::unimplemented("this service has the method Export only").into_http());
-            }
-            let _permit = endpoint.permits.acquire().await.expect("the semaphore is never closed");
-            let limit = endpoint.ingest.request_limit();
-            let response = Grpc::new(Raw::<K::Answer>(PhantomData))
-                .accept_compressed(CompressionEncoding::Gzip)
-                .max_decoding_message_size(limit)
-                .unary(Handler::<K> { ingest: endpoint.ingest.clone(), kind: PhantomData }, request)
-                .await;
-            Ok(endpoint.name_the_limit(response, limit))
-        })
-    }
-}
-
-impl<K: Kind> Endpoint<K> {
-    /// A body over the limit is stopped by the transport, as "out of range" when it says its length and as "exhausted" when it
-    /// only grows while it is decompressed. Both mean the same here, and both are counted.
-    fn name_the_limit(&self, response: http::Response<Body>, limit: usize) -> http::Response<Body> {
-        match Status::from_header_map(response.headers()) {
-            Some(status) if matches!(status.code(), Code::OutOfRange | Code::ResourceExhausted) => {
-                let problem = too_large(status.message(), limit);
-                self.ingest.refuse(K::EXPORT, &problem);
-                status_of(&problem).into_http()
-            }
-            _ => response,
-        }
-    }
-}
-
-struct Handler<K> {
-    ingest: Ingest,
-    kind: PhantomData<K>,
-}
-
-impl<K: Kind> UnaryService<Bytes> for Handler<K> {
-    type Response = K::Answer;
-    type Future = BoxFuture<Response<K::Answer>, Status>;
-
-    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let ingest = self.ingest.clone();
-        Box::pin(async move {
-            let body = request.into_inner();
-            let accepted = blocking(move || ingest.accept(K::EXPORT, &body)).await;
-            accepted.map(|accepted| Response::new(answer::<K>(&accepted))).map_err(|problem| status_of(&problem))
-        })
-    }
-}
-
-fn answer<K: Kind>(accepted: &Accepted) -> K::Answer {
-    let refused = i64::try_from(accepted.refused_total()).expect("a request holds fewer than 2^63 records");
-    K::answer(refused, accepted.message(K::EXPORT))
-}
-
-fn status_of(problem: &Problem) -> Status {
-    let code = match problem.kind {
-        _ if problem.code == "otlp.request_too_large" => Code::ResourceExhausted,
-        ErrorKind::Invalid => Code::InvalidArgument,
-        // The sender keeps the records and tries again.
-        ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Missing => Code::Unavailable,
-        _ => Code::Internal,
+/// Takes the one message of a unary call out of its frame.
+fn message(mut frame: Bytes) -> Result<(bool, Bytes)> {
+    let malformed = |found: String| {
+        Problem::new(ErrorKind::Invalid, "otlp.request_malformed", "a gRPC call does not hold one whole message")
+            .found(found)
     };
-    if code == Code::Internal || code == Code::Unavailable {
-        tracing::error!(problem = %problem.chain(), "an OTLP request was not stored");
+    if frame.len() < PREFIX {
+        return Err(malformed(format!("{} bytes", frame.len())));
     }
-    Status::new(code, problem.to_string())
-}
-
-/// Requests as bytes, answers as protobuf.
-struct Raw<A>(PhantomData<A>);
-
-impl<A: Message + 'static> Codec for Raw<A> {
-    type Encode = A;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self(PhantomData)
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self(PhantomData)
+    let prefix = frame.split_to(PREFIX);
+    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+    match prefix[0] {
+        flag @ (0 | 1) if length == frame.len() => Ok((flag == 1, frame)),
+        0 | 1 => Err(malformed(format!("{} bytes where {length} were announced", frame.len()))),
+        flag => Err(malformed(format!("the flag {flag}"))),
     }
 }
 
-impl<A: Message + 'static> Encoder for Raw<A> {
-    type Item = A;
-    type Error = Status;
-
-    fn encode(&mut self, answer: A, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        answer.encode(out).map_err(|error| Status::internal(error.to_string()))
-    }
+fn success(message: &[u8]) -> Response {
+    let mut frame = Vec::with_capacity(PREFIX + message.len());
+    frame.push(0);
+    frame.extend_from_slice(&u32::try_from(message.len()).expect("an answer is short").to_be_bytes());
+    frame.extend_from_slice(message);
+    let mut trailers = HeaderMap::new();
+    trailers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
+    let body = Full::new(Bytes::from(frame)).with_trailers(async { Some(Ok::<_, Infallible>(trailers)) });
+    let mut response = Response::new(Body::new(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
 }
 
-impl<A: Message + 'static> Decoder for Raw<A> {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, body: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        use prost::bytes::Buf;
-        Ok(Some(body.copy_to_bytes(body.remaining())))
-    }
+fn failure(status: Status) -> Response {
+    let mut response = status.into_http::<Body>();
+    // What could be sent instead.
+    response.headers_mut().insert("grpc-accept-encoding", HeaderValue::from_static("identity,gzip"));
+    response
 }

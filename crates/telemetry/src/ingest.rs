@@ -1,19 +1,37 @@
 //! The entrance for records from the network: acknowledged when they are in a file, turned into segments by size and age.
+//!
+//! A request is appended to the active journal and its rows are held in memory. When they are many or old, a thread of its own swaps both for
+//! new ones, writes the rows as segments and deletes the journal, while requests go on. Memory is bounded: when the next rows are too many
+//! before the last ones are written, requests wait a moment and are then told to come back.
 
-use std::collections::BTreeMap;
+mod received;
+
 use std::fs::File;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use model::{DataTime, ErrorKind, Problem, Result, WallTime};
 
-use crate::convert::{Request, Route};
+use crate::convert::{self, Done, Pass};
 use crate::disk::try_lock;
-use crate::journal::{self, Journal, Records};
+use crate::journal::{self, Journal, Record, Records};
+use crate::limits::Cardinality;
 use crate::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest, Message};
+use crate::receive::overloaded;
+use crate::status::Queue;
 use crate::store::{Inner, guard};
-use crate::table::Tables;
-use crate::{Accepted, Export, Signal, SignalStore, Stream, segment};
+use crate::{Accepted, Export, SignalStore};
+use received::Received;
+
+/// How often the writer looks whether something is due.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long a request waits for the writer before it is told to come back.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest pause between attempts to write what could not be written.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Receives OTLP requests. Clones share it.
 #[derive(Clone)]
@@ -21,60 +39,58 @@ pub struct Ingest {
     receiver: Arc<Receiver>,
 }
 
-/// The tables of what was received, by namespace.
-#[derive(Default)]
-struct Received(BTreeMap<String, Tables>);
-
-impl Route for Received {
-    fn tables(&mut self, namespace: &str) -> &mut Tables {
-        if !self.0.contains_key(namespace) {
-            self.0.insert(namespace.to_owned(), Tables::default());
-        }
-        self.0.get_mut(namespace).expect("inserted above")
-    }
-}
-
-impl Received {
-    fn bytes(&self) -> usize {
-        self.0.values().map(Tables::bytes).sum()
-    }
-
-    /// Writes one chunk for each namespace. Chunks that an interrupted attempt had written stay as they are.
-    fn write(self, store: &Inner, sequence: u64) -> Result<()> {
-        for (namespace, tables) in self.0 {
-            let stream = Stream { namespace, run: None };
-            let mut chunk = store.chunk_writer()?;
-            chunk.tables = tables;
-            if !chunk.seal(&stream)?.is_empty() {
-                store.place_received(chunk, &stream, sequence)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The state that all clones of an [`Ingest`] share.
+/// The state that all clones of an [`Ingest`] share, and the thread that writes segments.
 pub(crate) struct Receiver {
+    core: Arc<Core>,
+    writer: Option<JoinHandle<()>>,
+}
+
+struct Core {
     store: Arc<Inner>,
     /// Held for the life of the receiver: one process at a time receives.
     _lock: File,
-    pending: Mutex<Pending>,
+    state: Mutex<State>,
+    /// Told when the writer should look.
+    work: Condvar,
+    /// Told when the active rows were taken away.
+    swapped: Condvar,
     /// Held by the one who turns a journal into segments.
     flushing: Mutex<()>,
 }
 
+struct State {
+    /// Nothing until the first request, and after one that could not be written.
+    active: Option<Pending>,
+    cardinality: Cardinality,
+    /// The highest journal number that was used.
+    last: u64,
+    /// Bytes of journals that could not be turned into segments yet, and why.
+    backlog: u64,
+    failure: Option<String>,
+    stop: bool,
+}
+
+/// Requests that are in a journal and not yet in segments.
 struct Pending {
     journal: Journal,
     received: Received,
     since: Instant,
 }
 
-impl Pending {
-    fn start(store: &Inner, after: u64) -> Result<Self> {
-        // The clock makes the number one that was never used, also after its chunks have expired.
-        let now = u64::try_from(WallTime::now().0).unwrap_or(0);
-        let journal = Journal::create(&store.journal_folder(), now.max(after + 1))?;
-        Ok(Self { journal, received: Received::default(), since: Instant::now() })
+impl State {
+    fn bytes(&self) -> usize {
+        self.active.as_ref().map_or(0, |pending| pending.received.bytes())
+    }
+
+    /// Takes what was received away, and says up to which number journals are not being written any more.
+    fn swap(&mut self) -> (Option<Pending>, u64) {
+        let full = self.active.take_if(|pending| !pending.journal.is_empty());
+        (full, if self.active.is_some() { self.last - 1 } else { self.last })
+    }
+
+    fn due(&self, store: &Inner) -> bool {
+        let old = |pending: &Pending| !pending.journal.is_empty() && pending.since.elapsed() >= store.options.flush_age;
+        self.backlog > 0 || self.bytes() > store.options.flush_bytes || self.active.as_ref().is_some_and(old)
     }
 }
 
@@ -94,11 +110,32 @@ impl Ingest {
             .place(inner.journal_folder().display().to_string())
             .fix("stop that process, or use another folder")
         })?;
-        let last = replay_all(inner, None)?;
-        let pending = Pending::start(inner, last)?;
-        let receiver =
-            Receiver { store: inner.clone(), _lock: lock, pending: pending.into(), flushing: Mutex::default() };
-        let receiver = Arc::new(receiver);
+        let last = replay_all(inner, u64::MAX)?;
+        let state = State {
+            active: None,
+            cardinality: Cardinality::new(inner.options.limits),
+            last,
+            backlog: 0,
+            failure: None,
+            stop: false,
+        };
+        let core = Arc::new(Core {
+            store: inner.clone(),
+            _lock: lock,
+            state: state.into(),
+            work: Condvar::new(),
+            swapped: Condvar::new(),
+            flushing: Mutex::default(),
+        });
+        let thread = std::thread::Builder::new().name("telemetry-writer".into());
+        let writer = thread.spawn({
+            let core = core.clone();
+            move || core.tend()
+        });
+        let writer = writer.map_err(|error| {
+            Problem::internal("telemetry.no_thread", "the writer of segments cannot start").cause(error)
+        })?;
+        let receiver = Arc::new(Receiver { core, writer: Some(writer) });
         *shared = Arc::downgrade(&receiver);
         Ok(Self { receiver })
     }
@@ -106,37 +143,30 @@ impl Ingest {
     /// Takes a request as it came over the wire, after decompression. When this returns, its bytes are in a file.
     ///
     /// # Errors
-    /// `otlp.request_too_large`, `otlp.request_malformed`, and those of the disk. Nothing of the request is kept then.
+    /// `otlp.request_too_large`, `otlp.request_malformed`, `otlp.overloaded`, and those of the disk. Nothing of the request is kept then.
     pub fn accept(&self, export: Export, body: &[u8]) -> Result<Accepted> {
-        let receiver = &self.receiver;
-        let outcome = receiver.check_size(body.len()).and_then(|()| {
-            let request = Request::decode(export, body).map_err(|error| malformed(export, body.len(), error))?;
-            receiver.take(&request, body)
-        });
-        receiver.count_refused_request(export, outcome)
+        let limit = self.request_limit();
+        let outcome = if body.len() > limit {
+            Err(too_large(format!("{} bytes", body.len()), limit))
+        } else {
+            self.receiver.core.take(export, body)
+        };
+        outcome.inspect_err(|problem| self.refuse(export, problem))
     }
 
     /// Takes spans from inside this process, as [`Self::accept`] does from the wire.
     pub fn traces(&self, request: ExportTraceServiceRequest) -> Result<Accepted> {
-        let body = request.encode_to_vec();
-        self.encoded(&Request::Traces(request), &body)
+        self.accept(Export::Traces, &request.encode_to_vec())
     }
 
     /// Takes data points from inside this process.
     pub fn metrics(&self, request: ExportMetricsServiceRequest) -> Result<Accepted> {
-        let body = request.encode_to_vec();
-        self.encoded(&Request::Metrics(request), &body)
+        self.accept(Export::Metrics, &request.encode_to_vec())
     }
 
     /// Takes log records from inside this process.
     pub fn logs(&self, request: ExportLogsServiceRequest) -> Result<Accepted> {
-        let body = request.encode_to_vec();
-        self.encoded(&Request::Logs(request), &body)
-    }
-
-    fn encoded(&self, request: &Request, body: &[u8]) -> Result<Accepted> {
-        let outcome = self.receiver.check_size(body.len()).and_then(|()| self.receiver.take(request, body));
-        self.receiver.count_refused_request(request.export(), outcome)
+        self.accept(Export::Logs, &request.encode_to_vec())
     }
 
     /// Turns everything that was received into segments.
@@ -144,32 +174,27 @@ impl Ingest {
         self.receiver.flush()
     }
 
-    /// The same, when the oldest record has waited as long as it may.
-    pub fn flush_if_due(&self) -> Result<()> {
-        let due = {
-            let pending = guard(&self.receiver.pending);
-            !pending.journal.is_empty() && pending.since.elapsed() >= self.receiver.store.options.flush_age
-        };
-        if due { self.flush() } else { Ok(()) }
+    /// Counts a request that was refused as a whole.
+    pub(crate) fn refuse(&self, export: Export, problem: &Problem) {
+        guard(&self.receiver.core.store.counters).request_refused(export, problem);
     }
 
-    /// Counts a request that the transport stopped before it came here.
-    pub(crate) fn refuse(&self, export: Export, problem: &Problem) {
-        guard(&self.receiver.store.counters).request_refused(export, problem);
+    /// Memory for the bodies of requests that are worked on, bytes.
+    pub(crate) fn body_memory(&self) -> usize {
+        self.receiver.core.store.options.body_bytes
     }
 
     /// The largest request, bytes.
     pub fn request_limit(&self) -> usize {
-        self.receiver.store.options.request_bytes
+        self.receiver.core.store.options.request_bytes
     }
 }
 
-fn malformed(export: Export, length: usize, error: prost::DecodeError) -> Problem {
+fn malformed(export: Export, length: usize) -> Problem {
     let message = "an OTLP request cannot be decoded";
     Problem::new(ErrorKind::Invalid, "otlp.request_malformed", message)
-        .found(format!("{length} bytes: {error}"))
+        .found(format!("{length} bytes that are cut off or something else"))
         .expected(format!("the protobuf of one whole export request for {}", export.as_str()))
-        .cause(error)
 }
 
 /// The problem of a request over the limit.
@@ -181,68 +206,175 @@ pub(crate) fn too_large(found: impl Into<String>, limit: usize) -> Problem {
 }
 
 impl Receiver {
-    fn check_size(&self, length: usize) -> Result<()> {
-        let limit = self.store.options.request_bytes;
-        if length <= limit { Ok(()) } else { Err(too_large(format!("{length} bytes"), limit)) }
+    /// The latest timestamp of a namespace among what is in no segment yet.
+    pub fn latest(&self, namespace: &str) -> Option<DataTime> {
+        // What is being written is in neither place for a moment.
+        let _one = guard(&self.core.flushing);
+        guard(&self.core.state).active.as_ref().and_then(|pending| pending.received.latest(namespace))
     }
 
-    fn count_refused_request(&self, export: Export, outcome: Result<Accepted>) -> Result<Accepted> {
-        outcome.inspect_err(|problem| guard(&self.store.counters).request_refused(export, problem))
+    pub fn flush(&self) -> Result<()> {
+        self.core.flush()
     }
 
-    fn take(&self, request: &Request, body: &[u8]) -> Result<Accepted> {
-        let (accepted, large) = {
-            let mut pending = guard(&self.pending);
-            if pending.journal.is_empty() {
-                pending.since = Instant::now();
+    /// Merges small chunks of what was received; gives how many went into larger ones.
+    pub fn merge(&self) -> Result<u64> {
+        let core = &self.core;
+        let _one = guard(&core.flushing);
+        // Journals that are there still may be written again.
+        let oldest = journal::sequences(&core.store.journal_folder())?.first().copied();
+        core.store.merge(oldest.unwrap_or(u64::MAX).saturating_sub(1))
+    }
+
+    pub fn queue(&self) -> Queue {
+        let state = guard(&self.core.state);
+        Queue { waiting_bytes: state.bytes() as u64, backlog_bytes: state.backlog, failure: state.failure.clone() }
+    }
+}
+
+impl Core {
+    fn take(&self, export: Export, body: &[u8]) -> Result<Accepted> {
+        let options = &self.store.options;
+        let mut state = self.wait_for_room()?;
+        let state = &mut *state;
+        let arrived = WallTime::now();
+        if state.active.is_none() {
+            state.active = Some(Pending::start(&self.store, &mut state.last)?);
+        }
+        let pending = state.active.as_mut().expect("started above");
+        if pending.journal.is_empty() {
+            pending.since = Instant::now();
+        }
+        state.cardinality.refresh();
+        let times = options.limits.window(options.times, arrived);
+        let pass = Pass::new(export, times, &options.limits).counting(&mut state.cardinality);
+        let Done { accepted, counts, refused } =
+            convert::wire(pass, body, &mut pending.received).map_err(|_| malformed(export, body.len()))?;
+        pending.received.measure(counts.keys());
+        if accepted.accepted > 0
+            && let Err(problem) = pending.journal.append(&Record { export, arrived, refused, body })
+        {
+            // The rows of this request are in memory, but not in the file: the file counts.
+            let Pending { journal, .. } = state.active.take().expect("was there above");
+            match journal.is_empty() {
+                true => journal::delete(&self.store.journal_folder(), journal.sequence)?,
+                false => state.backlog += journal::length(&self.store.journal_folder(), journal.sequence)?,
             }
-            pending.journal.append(request.export(), body)?;
-            let (accepted, tally) = request.convert(&self.store.options.times, &mut pending.received);
-            guard(&self.store.counters).records(request.export(), accepted.accepted, &tally);
-            (accepted, pending.received.bytes() > self.store.options.flush_bytes)
-        };
-        // The sender waits for it: that is what slows down one who is faster than the disk. The request itself is
-        // safe in its journal, which is tried again later.
-        if large && let Err(problem) = self.flush() {
-            tracing::warn!(problem = %problem.chain(), "received records stay in the journal for now");
+            return Err(problem);
+        }
+        guard(&self.store.counters).records(export, &counts);
+        if state.bytes() > options.flush_bytes {
+            self.work.notify_one();
         }
         Ok(accepted)
     }
 
-    /// The latest timestamp of a namespace among what is in no segment yet.
-    pub fn latest(&self, namespace: &str) -> Option<DataTime> {
-        let pending = guard(&self.pending);
-        let tables = pending.received.0.values();
-        let extents = tables.flat_map(|tables| Signal::ALL.map(|signal| segment::extents(tables.get(signal))));
-        extents.filter_map(|mut extents| extents.remove(namespace)).map(|extent| extent.last).max()
+    /// The state, once there is room for another request.
+    fn wait_for_room(&self) -> Result<std::sync::MutexGuard<'_, State>> {
+        let options = &self.store.options;
+        let state = guard(&self.state);
+        let full = |state: &State| state.bytes() > options.queue_bytes || state.backlog > options.backlog_bytes;
+        if !full(&state) {
+            return Ok(state);
+        }
+        self.work.notify_one();
+        let waited = self.swapped.wait_timeout_while(state, PATIENCE, |state| full(state));
+        let (state, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        match (&state.failure, timeout.timed_out()) {
+            (_, false) => Ok(state),
+            (Some(failure), true) => {
+                let problem = Problem::new(
+                    ErrorKind::Unavailable,
+                    "otlp.store_stuck",
+                    "received telemetry cannot be written into segments, and no more is taken",
+                );
+                Err(problem.found(failure.clone()).fix("correct that; what was accepted is kept"))
+            }
+            (None, true) => Err(overloaded(format!("{} bytes wait to be written", state.bytes()))),
+        }
     }
 
-    pub fn flush(&self) -> Result<()> {
+    /// Turns everything that was received into segments.
+    fn flush(&self) -> Result<()> {
         let _one = guard(&self.flushing);
-        let full = {
-            let mut pending = guard(&self.pending);
-            if pending.journal.is_empty() {
-                None
-            } else {
-                let next = Pending::start(&self.store, pending.journal.sequence)?;
-                Some(std::mem::replace(&mut *pending, next))
+        let (full, until) = guard(&self.state).swap();
+        self.swapped.notify_all();
+        let folder = self.store.journal_folder();
+        let written = match full {
+            Some(Pending { journal, received, .. }) => {
+                received.write(&self.store, journal.sequence).and_then(|()| journal::delete(&folder, journal.sequence))
             }
+            None => Ok(()),
         };
-        if let Some(Pending { journal, received, .. }) = full {
-            received.write(&self.store, journal.sequence)?;
-            journal::delete(&self.store.journal_folder(), journal.sequence)?;
-        }
         // Journals that could not be turned into segments earlier.
-        let active = guard(&self.pending).journal.sequence;
-        replay_all(&self.store, Some(active)).map(|_| ())
+        let written = written.and_then(|()| self.replay_backlog(until));
+        let backlog = journals(&self.store, until)?
+            .into_iter()
+            .try_fold(0, |sum, sequence| Ok::<_, Problem>(sum + journal::length(&folder, sequence)?))?;
+        let mut state = guard(&self.state);
+        state.backlog = backlog;
+        state.failure = written.as_ref().err().map(ToString::to_string);
+        drop(state);
+        self.swapped.notify_all();
+        written
+    }
+
+    fn replay_backlog(&self, until: u64) -> Result<()> {
+        if guard(&self.state).backlog == 0 { Ok(()) } else { replay_all(&self.store, until).map(drop) }
+    }
+
+    /// The life of the writer.
+    fn tend(&self) {
+        let mut pause = TICK;
+        let mut not_before = Instant::now();
+        loop {
+            {
+                let state = guard(&self.state);
+                let idle = |state: &mut State| !state.stop && (Instant::now() < not_before || !state.due(&self.store));
+                let waited = self.work.wait_timeout_while(state, TICK, idle);
+                let (state, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+                if state.stop {
+                    return;
+                }
+                if Instant::now() < not_before || !state.due(&self.store) {
+                    continue;
+                }
+            }
+            match self.flush() {
+                Ok(()) => pause = TICK,
+                Err(problem) => {
+                    tracing::warn!(problem = %problem.chain(), "received records stay in the journal for now");
+                    not_before = Instant::now() + pause;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn start(store: &Inner, last: &mut u64) -> Result<Self> {
+        // The clock makes the number one that was never used, also after its chunks have expired.
+        let now = u64::try_from(WallTime::now().0).unwrap_or(0);
+        let sequence = now.max(*last + 1);
+        let journal = Journal::create(&store.journal_folder(), sequence)?;
+        *last = sequence;
+        Ok(Self { journal, received: Received::default(), since: Instant::now() })
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let outcome = self.flush().and_then(|()| {
-            let pending = guard(&self.pending);
-            journal::delete(&self.store.journal_folder(), pending.journal.sequence)
+        guard(&self.core.state).stop = true;
+        self.core.work.notify_all();
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of segments has panicked");
+        }
+        let outcome = self.flush().and_then(|()| match guard(&self.core.state).active.take() {
+            Some(pending) => journal::delete(&self.core.store.journal_folder(), pending.journal.sequence),
+            None => Ok(()),
         });
         if let Err(problem) = outcome {
             tracing::warn!(problem = %problem.chain(), "received records stay in the journal until the store is opened again");
@@ -257,36 +389,38 @@ fn journal_lock(store: &Inner) -> Result<Option<File>> {
 /// Turns journals of a process that is gone into segments; nothing when another process still receives.
 pub(crate) fn recover(store: &Inner) -> Result<()> {
     match journal_lock(store)? {
-        Some(_lock) => replay_all(store, None).map(|_| ()),
+        Some(_lock) => replay_all(store, u64::MAX).map(drop),
         None => Ok(()),
     }
 }
 
-/// Turns every journal but the active one into segments and deletes it. Gives the highest number seen.
-fn replay_all(store: &Inner, active: Option<u64>) -> Result<u64> {
-    let folder = store.journal_folder();
-    let sequences = journal::sequences(&folder)?;
-    for &sequence in sequences.iter().filter(|&&sequence| Some(sequence) != active) {
+/// The numbers of the journals up to one, ascending.
+fn journals(store: &Inner, until: u64) -> Result<Vec<u64>> {
+    let mut sequences = journal::sequences(&store.journal_folder())?;
+    sequences.retain(|&sequence| sequence <= until);
+    Ok(sequences)
+}
+
+/// Turns the journals up to one into segments and deletes them. Gives the highest number seen.
+fn replay_all(store: &Inner, until: u64) -> Result<u64> {
+    let sequences = journals(store, until)?;
+    for &sequence in &sequences {
         replay(store, sequence)?;
-        journal::delete(&folder, sequence)?;
+        journal::delete(&store.journal_folder(), sequence)?;
     }
     Ok(sequences.last().copied().unwrap_or(0))
 }
 
+/// What was taken when it arrived is taken again, whatever the clock and the names seen say now.
 fn replay(store: &Inner, sequence: u64) -> Result<()> {
     let records = Records::load(&store.journal_folder(), sequence)?;
+    let options = &store.options;
     let mut received = Received::default();
-    for (export, body) in records.whole() {
-        match Request::decode(export, body) {
-            Ok(request) => drop(request.convert(&store.options.times, &mut received)),
-            Err(error) => {
-                return Err(Problem::internal(
-                    "telemetry.journal_corrupt",
-                    "a journal holds what was never acknowledged",
-                )
-                .cause(error));
-            }
-        }
+    for Record { export, refused, body, .. } in records.whole() {
+        let pass = Pass::new(export, options.times, &options.limits).again(&refused);
+        convert::wire(pass, body, &mut received).map_err(|_| {
+            Problem::internal("telemetry.journal_corrupt", "a journal holds what was never acknowledged")
+        })?;
     }
     received.write(store, sequence)
 }

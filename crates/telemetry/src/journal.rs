@@ -1,19 +1,31 @@
 //! The append-only file that holds acknowledged requests until they are in segments.
 //!
-//! After eight bytes of format, each record is: length of the body (u32), CRC-32 of kind and body (u32), kind (u8), body (the protobuf as
-//! received); numbers little-endian. A record that is cut off or damaged ends the file: everything before it was acknowledged.
+//! After eight bytes of format, each record is a head and two bodies. The head: length of the request (u32), length of the bits (u32), CRC-32 of all
+//! that follows (u32), kind (u8), arrival (i64, microseconds since the Unix epoch). Then one bit for each record of the request that was
+//! refused, then the request (protobuf). Numbers are little-endian. A record that is cut off or damaged ends the file: everything before it
+//! was acknowledged.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use model::Result;
+use model::{ErrorKind, Problem, Result, WallTime};
 
 use crate::Export;
+use crate::convert::Refused;
 use crate::disk::{failed, list};
 
-const MAGIC: &[u8; 8] = b"aegisj01";
-const HEAD: usize = 9;
+const MAGIC: &[u8; 8] = b"aegisj02";
+const HEAD: usize = 21;
+
+/// A request as the journal has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub export: Export,
+    pub arrived: WallTime,
+    pub refused: Refused,
+    pub body: &'a [u8],
+}
 
 /// A journal that is being written.
 pub(crate) struct Journal {
@@ -27,27 +39,35 @@ impl Journal {
     pub fn create(folder: &Path, sequence: u64) -> Result<Self> {
         let path = path(folder, sequence);
         let mut file = File::create_new(&path).map_err(failed(&path))?;
-        file.write_all(MAGIC).map_err(failed(&path))?;
+        if let Err(error) = file.write_all(MAGIC) {
+            // An empty file would only be in the way of the next attempt.
+            let _ = fs::remove_file(&path);
+            return Err(failed(&path)(error));
+        }
         Ok(Self { file, path, length: MAGIC.len() as u64, sequence })
     }
 
     /// Appends a request. When this returns, the bytes are in the file: they survive the death of the process, not a loss of power.
-    pub fn append(&mut self, export: Export, body: &[u8]) -> Result<()> {
-        let length = u32::try_from(body.len()).expect("requests are limited far below 4 GiB");
-        let kind = export as u8;
-        let mut head = [0; HEAD];
-        head[..4].copy_from_slice(&length.to_le_bytes());
-        head[4..8].copy_from_slice(&checksum(kind, body).to_le_bytes());
-        head[8] = kind;
-        let written = self.file.write_all(&head).and_then(|()| self.file.write_all(body));
+    pub fn append(&mut self, record: &Record<'_>) -> Result<()> {
+        let size = |bytes: &[u8]| u32::try_from(bytes.len()).expect("requests are limited far below 4 GiB");
+        let bits = &record.refused.0;
+        let mut head = Vec::with_capacity(HEAD + bits.len());
+        head.extend_from_slice(&size(record.body).to_le_bytes());
+        head.extend_from_slice(&size(bits).to_le_bytes());
+        head.extend_from_slice(&[0; 4]);
+        head.push(record.export as u8);
+        head.extend_from_slice(&record.arrived.0.to_le_bytes());
+        head.extend_from_slice(bits);
+        let sum = checksum(&head[12..], record.body);
+        head[8..12].copy_from_slice(&sum.to_le_bytes());
+        let written = self.file.write_all(&head).and_then(|()| self.file.write_all(record.body));
         if let Err(error) = written {
             // What was written of it must not stand before the next record.
-            use io::{Seek, SeekFrom};
             self.file.set_len(self.length).map_err(failed(&self.path))?;
             self.file.seek(SeekFrom::End(0)).map_err(failed(&self.path))?;
             return Err(failed(&self.path)(error));
         }
-        self.length += (HEAD + body.len()) as u64;
+        self.length += (head.len() + record.body.len()) as u64;
         Ok(())
     }
 
@@ -60,9 +80,9 @@ fn path(folder: &Path, sequence: u64) -> PathBuf {
     folder.join(format!("{sequence}.log"))
 }
 
-fn checksum(kind: u8, body: &[u8]) -> u32 {
+fn checksum(head: &[u8], body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&[kind]);
+    hasher.update(head);
     hasher.update(body);
     hasher.finalize()
 }
@@ -72,6 +92,12 @@ pub(crate) fn sequences(folder: &Path) -> Result<Vec<u64>> {
     let mut found: Vec<u64> = list(folder)?.iter().filter_map(|name| name.strip_suffix(".log")?.parse().ok()).collect();
     found.sort_unstable();
     Ok(found)
+}
+
+/// Bytes of a journal.
+pub(crate) fn length(folder: &Path, sequence: u64) -> Result<u64> {
+    let path = path(folder, sequence);
+    Ok(fs::metadata(&path).map_err(failed(&path))?.len())
 }
 
 pub(crate) fn delete(folder: &Path, sequence: u64) -> Result<()> {
@@ -86,13 +112,25 @@ pub(crate) struct Records {
 }
 
 impl Records {
+    /// # Errors
+    /// `telemetry.journal_format_unknown` when another version wrote it, and those of the disk.
     pub fn load(folder: &Path, sequence: u64) -> Result<Self> {
         let path = path(folder, sequence);
-        Ok(Self { bytes: fs::read(&path).map_err(failed(&path))?, path })
+        let bytes = fs::read(&path).map_err(failed(&path))?;
+        let begun = &bytes[..bytes.len().min(MAGIC.len())];
+        if !MAGIC.starts_with(begun) {
+            let message = "a journal was written in another format";
+            return Err(Problem::new(ErrorKind::Conflict, "telemetry.journal_format_unknown", message)
+                .place(path.display().to_string())
+                .found(format!("`{}`", begun.escape_ascii()))
+                .expected(format!("`{}`", MAGIC.escape_ascii()))
+                .fix("let the version of Aegis that wrote it open the folder once"));
+        }
+        Ok(Self { bytes, path })
     }
 
     /// Every whole record; says in the log how much of the file's end is not one.
-    pub fn whole(&self) -> Vec<(Export, &[u8])> {
+    pub fn whole(&self) -> Vec<Record<'_>> {
         let mut rest = self.bytes.strip_prefix(MAGIC).unwrap_or(&[]);
         let mut records = Vec::new();
         while let Some((record, length)) = first(rest) {
@@ -107,12 +145,18 @@ impl Records {
 }
 
 /// The first record and its length in the file, unless it is cut off or damaged.
-fn first(bytes: &[u8]) -> Option<((Export, &[u8]), usize)> {
-    let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let (length, sum, kind) = (number(0)? as usize, number(4)?, *bytes.get(8)?);
-    let body = bytes.get(HEAD..)?.get(..length)?;
-    let export = *Export::ALL.get(usize::from(kind))?;
-    (checksum(kind, body) == sum).then_some(((export, body), HEAD + length))
+fn first(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
+    let (head, rest) = bytes.split_at_checked(HEAD)?;
+    let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let (length, bits, sum) = (number(0)? as usize, number(4)? as usize, number(8)?);
+    let (refused, rest) = rest.split_at_checked(bits)?;
+    let body = rest.get(..length)?;
+    if checksum(&bytes[12..HEAD + bits], body) != sum {
+        return None;
+    }
+    let export = *Export::ALL.get(usize::from(head[12]))?;
+    let arrived = WallTime(i64::from_le_bytes(head[13..HEAD].try_into().ok()?));
+    Some((Record { export, arrived, refused: Refused(refused.to_vec()), body }, HEAD + bits + length))
 }
 
 #[cfg(test)]
@@ -123,21 +167,25 @@ mod tests {
     fn every_cut_keeps_the_whole_records_before_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), 7).unwrap();
-        journal.append(Export::Logs, b"first").unwrap();
-        journal.append(Export::Traces, b"second one").unwrap();
+        let record =
+            |export, bits: &[u8], body| Record { export, arrived: WallTime(17), refused: Refused(bits.to_vec()), body };
+        let (one, two) = (record(Export::Logs, &[], b"first"), record(Export::Traces, &[4, 1], b"second one"));
+        journal.append(&one).unwrap();
+        journal.append(&two).unwrap();
         let file = path(folder.path(), 7);
         let whole = fs::read(&file).unwrap();
         for length in 0..=whole.len() {
             fs::write(&file, &whole[..length]).unwrap();
             let records = Records::load(folder.path(), 7).unwrap();
             let expect = if length == whole.len() { 2 } else { usize::from(length >= 8 + HEAD + 5) };
-            assert_eq!(records.whole().len(), expect, "cut at {length}");
+            assert_eq!(records.whole(), [one.clone(), two.clone()][..expect], "cut at {length}");
         }
         let mut damaged = whole.clone();
         *damaged.last_mut().unwrap() ^= 1;
         fs::write(&file, &damaged).unwrap();
-        let records = Records::load(folder.path(), 7).unwrap();
-        assert_eq!(records.whole(), [(Export::Logs, &b"first"[..])]);
+        assert_eq!(Records::load(folder.path(), 7).unwrap().whole(), [one]);
         assert_eq!(sequences(folder.path()).unwrap(), [7]);
+        fs::write(&file, b"aegisj01 and more").unwrap();
+        assert_eq!(Records::load(folder.path(), 7).err().unwrap().code, "telemetry.journal_format_unknown");
     }
 }

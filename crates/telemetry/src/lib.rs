@@ -1,19 +1,27 @@
 //! Telemetry: OTLP in, sorted columns out.
 //!
-//! Records come from the simulator ([`SignalStore::step`]) or from the network ([`Ingest`], [`serve_grpc`]), go through one path
+//! Records come from the simulator ([`SignalStore::step`]) or from the network ([`Ingest`], [`serve`]), go through one path
 //! of validation and conversion, and lie in the [`SignalStore`] as sorted, compressed segments by stream and signal until a datapack
 //! reads a window of them ([`SignalStore::read`]).
 
+mod attribute;
 mod attributes;
 mod chunk;
 mod column;
 mod convert;
 mod disk;
 mod grpc;
+mod http;
 mod ingest;
 mod journal;
+mod json;
+mod limits;
+mod listen;
+pub mod load;
 pub mod otlp;
+mod receive;
 mod refusal;
+mod reply;
 mod rows;
 mod segment;
 mod signal;
@@ -21,13 +29,17 @@ mod status;
 mod step;
 mod store;
 mod table;
+mod upkeep;
+mod wire;
 
 pub use convert::TimeBounds;
-pub use grpc::serve_grpc;
 pub use ingest::Ingest;
+pub use limits::Limits;
+pub use listen::{Listen, Listening, serve};
 pub use refusal::Accepted;
 pub use rows::Rows;
 pub use signal::{Export, Query, Signal, Stream};
-pub use status::{KindStatus, Status};
+pub use status::{Kept, KindStatus, NamespaceStatus, Queue, Status};
 pub use step::{StepStats, StepWriter};
 pub use store::{Options, SignalStore, Stats};
+pub use upkeep::Keep;

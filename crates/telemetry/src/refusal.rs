@@ -39,6 +39,19 @@ refusals! {
     /// Exponential histograms and summaries are in no datapack.
     Kind = "otlp.metric_kind_unsupported", "a metric is neither gauge, sum nor histogram";
     Namespace = "otlp.namespace_too_long", "a namespace is longer than 253 bytes";
+    Malformed = "otlp.record_malformed", "a record is not the protobuf of one";
+    NotText = "otlp.text_not_utf8", "a text is not UTF-8";
+    Temporality = "otlp.temporality_not_cumulative",
+        "a sum or histogram is not cumulative; configure cumulative temporality or use the collector's deltatocumulative processor";
+    AttributeCount = "otlp.attributes_too_many", "a record or its resource has more attributes than the limit";
+    ValueLength = "otlp.attribute_too_long", "the key or the value of an attribute is longer than the limit";
+    TextLength = "otlp.text_too_long", "a name, message or body is longer than the limit";
+    Namespaces = "otlp.namespaces_too_many", "more distinct namespaces arrived within the hour than the limit";
+    Services = "otlp.services_too_many", "a namespace has more distinct services within the hour than the limit";
+    AttributeKeys = "otlp.attribute_keys_too_many",
+        "a namespace has more distinct attribute keys within the hour than the limit; put what varies into values";
+    Series = "otlp.series_too_many",
+        "a namespace has more distinct metric series within the hour than the limit; drop the attribute that varies";
 }
 
 /// How many records were refused, by reason.

@@ -17,7 +17,7 @@ use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Form, corrupt, times};
+use crate::column::{Column, Form, corrupt, times};
 use crate::convert::{K8S_NAMESPACE, SERVICE_NAMESPACE};
 use crate::disk::{failed, failed_within};
 use crate::table::{self, Table};
@@ -81,9 +81,13 @@ fn properties(table: &dyn Table) -> WriterProperties {
         .set_column_dictionary_enabled(ColumnPath::from(time), false)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    // Every span has its own id, so a dictionary of them is only work.
-    for unique in ["SpanId", "ParentSpanId", "Duration"] {
-        builder = builder.set_column_dictionary_enabled(ColumnPath::from(unique), false);
+    // Where most values differ, a dictionary of them is only work.
+    let mostly_unique = |name: &str, column: &dyn Column| match column.distinct() {
+        Some(distinct) => distinct * 2 > table.len(),
+        None => ["SpanId", "ParentSpanId", "Duration"].contains(&name),
+    };
+    for (name, _) in table.columns().into_iter().filter(|(name, column)| mostly_unique(name, *column)) {
+        builder = builder.set_column_dictionary_enabled(ColumnPath::from(name), false);
     }
     builder.build()
 }
@@ -202,6 +206,18 @@ pub(crate) fn read(path: &Path, filter: &mut Filter<'_>, table: &mut dyn Table) 
     for batch in reader {
         let batch = batch.map_err(failed_within(path))?;
         let rows = filter.rows(&batch)?;
+        table::append(table, &batch, &rows)?;
+    }
+    Ok(())
+}
+
+/// Appends all rows of a segment.
+pub(crate) fn read_all(path: &Path, table: &mut dyn Table) -> Result<()> {
+    let file = File::open(path).map_err(failed(path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed_within(path))?;
+    for batch in builder.with_batch_size(GROUP_ROWS).build().map_err(failed_within(path))? {
+        let batch = batch.map_err(failed_within(path))?;
+        let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
         table::append(table, &batch, &rows)?;
     }
     Ok(())

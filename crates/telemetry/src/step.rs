@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use model::{DataTime, ErrorKind, Problem, Result};
 
 use crate::chunk::ChunkWriter;
-use crate::convert;
+use crate::convert::{self, Done, Pass};
 use crate::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
-use crate::refusal::Tally;
 use crate::status::Counters;
 use crate::store::guard;
 use crate::{Accepted, Export, Signal, SignalStore, Stream};
@@ -59,26 +58,32 @@ impl StepWriter {
     /// # Errors
     /// Only those of the disk.
     pub fn traces(&mut self, request: &ExportTraceServiceRequest) -> Result<Accepted> {
-        let done = convert::traces(request, &self.store.inner.options.times, &mut self.chunk.tables);
+        let options = &self.store.inner.options;
+        let pass = Pass::new(Export::Traces, options.times, &options.limits);
+        let done = convert::traces(pass, request, &mut self.chunk.tables);
         self.count(Export::Traces, done, &[Signal::Traces])
     }
 
     /// Adds data points, as [`Self::traces`] does spans.
     pub fn metrics(&mut self, request: &ExportMetricsServiceRequest) -> Result<Accepted> {
-        let done = convert::metrics(request, &self.store.inner.options.times, &mut self.chunk.tables);
+        let options = &self.store.inner.options;
+        let pass = Pass::new(Export::Metrics, options.times, &options.limits);
+        let done = convert::metrics(pass, request, &mut self.chunk.tables);
         self.count(Export::Metrics, done, &[Signal::Gauge, Signal::Sum, Signal::Histogram])
     }
 
     /// Adds log records, as [`Self::traces`] does spans.
     pub fn logs(&mut self, request: &ExportLogsServiceRequest) -> Result<Accepted> {
-        let done = convert::logs(request, &self.store.inner.options.times, &mut self.chunk.tables);
+        let options = &self.store.inner.options;
+        let pass = Pass::new(Export::Logs, options.times, &options.limits);
+        let done = convert::logs(pass, request, &mut self.chunk.tables);
         self.count(Export::Logs, done, &[Signal::Logs])
     }
 
-    fn count(&mut self, export: Export, (accepted, tally): (Accepted, Tally), signals: &[Signal]) -> Result<Accepted> {
-        self.counters.records(export, accepted.accepted, &tally);
+    fn count(&mut self, export: Export, done: Done, signals: &[Signal]) -> Result<Accepted> {
+        self.counters.records(export, &done.counts);
         self.chunk.spill(signals)?;
-        Ok(accepted)
+        Ok(done.accepted)
     }
 
     /// Makes the step visible, whole and at once, in the place of any earlier attempt of the same start and of later steps that it

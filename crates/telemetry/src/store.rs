@@ -24,10 +24,12 @@ use crate::chunk::{ChunkName, ChunkWriter, FORMAT, MANIFEST, Manifest};
 use crate::convert::TimeBounds;
 use crate::disk::{GONE, create_folder, failed, folder_name, list, lock, sync_folder, try_lock, write_durably};
 use crate::ingest::{Ingest, Receiver};
+use crate::limits::Limits;
 use crate::rows::Rows;
 use crate::segment::{self, Filter};
 use crate::status::{Counters, Status};
 use crate::step::StepWriter;
+use crate::upkeep::reading;
 use crate::{Query, Signal, Stream, table};
 
 /// The limits of a store. [`Options::default`] is what the product uses.
@@ -35,12 +37,19 @@ use crate::{Query, Signal, Stream, table};
 pub struct Options {
     /// The largest request from the network, bytes of protobuf after decompression.
     pub request_bytes: usize,
-    /// What a record's timestamp must be within.
+    /// Requests from the network that are in memory at one time, bytes; at least two of the largest ones have room.
+    pub body_bytes: usize,
+    pub limits: Limits,
+    /// What any record's timestamp must be within, also that of a simulated one.
     pub times: TimeBounds,
     /// Rows of one signal held in memory before they are written to a segment, bytes.
     pub spill_bytes: usize,
     /// Received rows held in memory before they are written to segments, bytes.
     pub flush_bytes: usize,
+    /// Received rows held in memory at most, bytes; beyond that senders wait, then are told to come back.
+    pub queue_bytes: usize,
+    /// Journals that could not be turned into segments, bytes; beyond that senders are told to come back.
+    pub backlog_bytes: u64,
     /// How long received rows may wait before they are written to segments. A read in the same process does not wait for it.
     pub flush_age: Duration,
 }
@@ -49,9 +58,13 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             request_bytes: 16 << 20,
+            body_bytes: 64 << 20,
+            limits: Limits::default(),
             times: TimeBounds::default(),
             spill_bytes: 64 << 20,
-            flush_bytes: 64 << 20,
+            flush_bytes: 32 << 20,
+            queue_bytes: 64 << 20,
+            backlog_bytes: 512 << 20,
             flush_age: Duration::from_secs(60),
         }
     }
@@ -192,23 +205,6 @@ impl SignalStore {
         Ok(existed)
     }
 
-    /// Removes the chunks that arrived before `older_than`; gives their number.
-    pub fn expire(&self, older_than: WallTime) -> Result<u64> {
-        let _changing = self.inner.change()?;
-        let mut removed = 0;
-        for folder in self.inner.stream_folders()? {
-            for (_, chunk) in self.inner.visible(&folder)? {
-                if self.inner.manifest(&chunk)?.arrived < older_than {
-                    self.inner.delete(&chunk)?;
-                    removed += 1;
-                }
-            }
-            // Fails when chunks are left, which is right.
-            let _ = fs::remove_dir(&folder);
-        }
-        Ok(removed)
-    }
-
     /// The latest timestamp of any signal of a namespace.
     pub fn freshness(&self, namespace: &str, run: Option<RunId>) -> Result<Option<DataTime>> {
         let receiver = if run.is_none() { self.receiver() } else { None };
@@ -239,7 +235,8 @@ impl SignalStore {
 
     /// What this process has accepted and refused since it opened the store.
     pub fn status(&self) -> Status {
-        guard(&self.inner.counters).status()
+        let queue = self.receiver().map(|receiver| receiver.queue());
+        guard(&self.inner.counters).status(queue)
     }
 
     /// Turns what this process has acknowledged into segments, when it can belong to streams of `run`.
@@ -250,7 +247,7 @@ impl SignalStore {
         }
     }
 
-    fn receiver(&self) -> Option<Arc<Receiver>> {
+    pub(crate) fn receiver(&self) -> Option<Arc<Receiver>> {
         guard(&self.inner.receiver).upgrade()
     }
 }
@@ -297,7 +294,7 @@ impl Inner {
     }
 
     /// Held while the visible chunks of any stream change, by any process.
-    fn change(&self) -> Result<File> {
+    pub fn change(&self) -> Result<File> {
         lock(&self.root.join("lock"))
     }
 
@@ -321,7 +318,7 @@ impl Inner {
         self.base(stream.run).join(folder_name(&stream.namespace))
     }
 
-    fn stream_folders(&self) -> Result<Vec<PathBuf>> {
+    pub fn stream_folders(&self) -> Result<Vec<PathBuf>> {
         let runs = self.root.join("runs");
         let mut bases = vec![self.base(None)];
         bases.extend(list(&runs)?.iter().map(|run| runs.join(run)));
@@ -332,11 +329,22 @@ impl Inner {
         Ok(folders)
     }
 
+    /// The folders of what came from the network.
+    pub fn live_folders(&self) -> Result<Vec<PathBuf>> {
+        let base = self.base(None);
+        Ok(list(&base)?.iter().map(|name| base.join(name)).collect())
+    }
+
+    /// The chunks of a stream's folder, hidden ones too.
+    pub fn chunks(&self, folder: &Path) -> Result<Vec<ChunkName>> {
+        Ok(list(folder)?.iter().filter_map(|name| ChunkName::parse(name)).collect())
+    }
+
     /// The chunks of a stream's folder that no later one hides.
-    fn visible(&self, folder: &Path) -> Result<Vec<(ChunkName, PathBuf)>> {
-        let all: Vec<_> = list(folder)?.iter().filter_map(|name| ChunkName::parse(name)).collect();
-        let steps: Vec<_> = all.iter().filter(|name| matches!(name, ChunkName::Step { .. })).collect();
-        let shown = all.iter().filter(|name| !steps.iter().any(|other| name.hidden_by(other)));
+    pub fn visible(&self, folder: &Path) -> Result<Vec<(ChunkName, PathBuf)>> {
+        let all = self.chunks(folder)?;
+        let hiders: Vec<_> = all.iter().filter(|name| !matches!(name, ChunkName::Journal { .. })).collect();
+        let shown = all.iter().filter(|name| !hiders.iter().any(|other| name.hidden_by(other)));
         Ok(shown.map(|&name| (name, folder.join(name.to_string()))).collect())
     }
 
@@ -349,7 +357,7 @@ impl Inner {
         Ok(chunks)
     }
 
-    fn manifest(&self, chunk: &Path) -> Result<Arc<Manifest>> {
+    pub fn manifest(&self, chunk: &Path) -> Result<Arc<Manifest>> {
         if let Some(known) = guard(&self.manifests).get(chunk) {
             return Ok(known.clone());
         }
@@ -368,6 +376,9 @@ impl Inner {
     fn load(&self, query: &Query) -> Result<Rows> {
         let mut rows = table::empty(query.signal);
         let mut filter = Filter::new(query);
+        // Nothing of what is listed from here on is removed because of its age or size before all of it is read.
+        let base = self.base(query.run);
+        let _held = list(&base)?.iter().map(|name| reading(&base.join(name))).collect::<Result<Vec<_>>>()?;
         for chunk in self.chunks_of(query.run)? {
             for segment in self.manifest(&chunk)?.segments.iter().filter(|segment| segment.may_have(query)) {
                 segment::read(&chunk.join(&segment.file), &mut filter, &mut *rows)?;
@@ -377,7 +388,7 @@ impl Inner {
     }
 
     /// Moves a chunk or stream out of sight, then deletes it.
-    fn delete(&self, folder: &Path) -> Result<()> {
+    pub fn delete(&self, folder: &Path) -> Result<()> {
         let out_of_sight = self.stage();
         fs::rename(folder, &out_of_sight).map_err(failed(folder))?;
         guard(&self.manifests).retain(|chunk, _| !chunk.starts_with(folder));

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use api::health::Ingest;
+
 use super::Done;
 use crate::error::Exit;
 use crate::output::Format;
@@ -21,8 +23,21 @@ pub fn run(session: &Session) -> Done {
             ("Releases", status.releases.to_string()),
             ("Active faults", status.active_faults.to_string()),
             ("Leases", status.leases.len().to_string()),
+            ("Telemetry", telemetry(&status.ingest)),
         ]
     })?;
+    if session.out.format == Format::Table && !status.ingest.records.is_empty() {
+        session.out.write("\n")?;
+        session.out.table(
+            &status.ingest.records,
+            &[
+                ("NAMESPACE", |part| part.namespace.clone()),
+                ("SIGNAL", |part| part.signal.clone()),
+                ("ACCEPTED", |part| part.accepted.to_string()),
+                ("REFUSED", |part| refused(&part.refused)),
+            ],
+        )?;
+    }
     if session.out.format == Format::Table && !status.recent_runs.is_empty() {
         session.out.write("\n")?;
         session.out.table(
@@ -37,6 +52,22 @@ pub fn run(session: &Session) -> Done {
         )?;
     }
     Ok(Exit::Success)
+}
+
+/// What is kept, and what stands in the way of it.
+fn telemetry(ingest: &Ingest) -> String {
+    let mut text = format!("{} MiB kept", ingest.stored_bytes >> 20);
+    for (signal, codes) in &ingest.requests_refused {
+        text.push_str(&format!("; refused requests with {signal}: {}", refused(codes)));
+    }
+    if let Some(failure) = &ingest.failure {
+        text.push_str(&format!("; {} MiB cannot be written: {failure}", ingest.backlog_bytes >> 20));
+    }
+    text
+}
+
+fn refused(codes: &BTreeMap<String, i64>) -> String {
+    codes.iter().map(|(code, count)| format!("{count} {code}")).collect::<Vec<_>>().join(", ")
 }
 
 fn counts(counts: &BTreeMap<String, i32>) -> String {

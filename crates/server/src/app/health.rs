@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use api::health::{Health, Lease, Ready, ServiceHealth, Status};
-use model::{PackState, Result, TaskState};
+use api::health::{Health, Ingest, IngestRecords, Lease, Ready, ServiceHealth, Status};
+use model::{PackState, Problem, Result, TaskState};
 use store::{InjectionFilter, Page, RunFilter, TaskFilter};
 
 use super::App;
@@ -68,8 +68,43 @@ impl App {
             releases: int(self.cluster().releases().await?.len()),
             active_faults: int(self.cluster().faults().await?.len()),
             recent_runs: recent.items.iter().map(run).collect(),
+            ingest: self.ingest().await?,
         })
     }
+}
+
+impl App {
+    async fn ingest(&self) -> Result<Ingest> {
+        let signals = self.signals().clone();
+        let (status, stats) = tokio::task::spawn_blocking(move || (signals.status(), signals.stats()))
+            .await
+            .map_err(|error| Problem::internal("status.ingest", error.to_string()))?;
+        let codes = |codes: &BTreeMap<String, u64>| codes.iter().map(|(code, &n)| (code.clone(), long(n))).collect();
+        let records = status.namespaces.iter().map(|part| IngestRecords {
+            namespace: part.namespace.clone(),
+            signal: part.kind.as_str().into(),
+            accepted: long(part.accepted),
+            refused: codes(&part.refused),
+        });
+        let refused = status.kinds.iter().filter(|(_, kind)| !kind.requests_refused.is_empty());
+        let queue = status.queue.clone().unwrap_or_default();
+        Ok(Ingest {
+            records: records.collect(),
+            requests_refused: refused
+                .map(|(export, kind)| (export.as_str().to_owned(), codes(&kind.requests_refused)))
+                .collect(),
+            waiting_bytes: long(queue.waiting_bytes),
+            backlog_bytes: long(queue.backlog_bytes),
+            failure: queue.failure,
+            stored_bytes: long(stats?.bytes),
+            expired_by_age: long(status.kept.expired_by_age),
+            expired_by_size: long(status.kept.expired_by_size),
+        })
+    }
+}
+
+fn long(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Only the number of what matches is wanted.

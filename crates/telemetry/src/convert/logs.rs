@@ -1,79 +1,159 @@
 //! Log records to rows.
 
-use crate::Accepted;
+use crate::attribute::{Attributes, Value};
 use crate::attributes;
-use crate::convert::{Count, Origin, Route, TimeBounds, optional_id};
+use crate::convert::{Done, Origin, Pass, Route, optional_id};
 use crate::otlp::ExportLogsServiceRequest;
-use crate::otlp::common::any_value::Value;
 use crate::otlp::logs::{LogRecord, ResourceLogs};
-use crate::refusal::{Refusal, Tally};
+use crate::refusal::Refusal;
 use crate::table::Logs;
+use crate::wire::{self, Field, Fields, Malformed};
 
 /// The largest severity number that OTLP defines.
 const SEVERITIES: i32 = 24;
 
-pub(crate) fn logs(
-    request: &ExportLogsServiceRequest,
-    bounds: &TimeBounds,
-    route: &mut impl Route,
-) -> (Accepted, Tally) {
-    let mut count = Count::default();
-    let mut scratch = String::new();
+/// A log record, its attributes apart.
+struct Log<'a> {
+    time: u64,
+    observed: u64,
+    severity: i32,
+    severity_text: &'a str,
+    body: Value<'a>,
+    trace: &'a [u8],
+    span: &'a [u8],
+}
+
+/// Takes a request from inside this process.
+pub(crate) fn logs(mut pass: Pass<'_>, request: &ExportLogsServiceRequest, route: &mut impl Route) -> Done {
     for group in &request.resource_logs {
-        match Origin::of(group.resource.as_ref()) {
-            Ok(origin) => resource(group, &origin, bounds, route, &mut count, &mut scratch),
-            Err(refusal) => {
-                count.tally.add(refusal, group.scope_logs.iter().map(|scope| scope.log_records.len() as u64).sum());
-            }
+        message_group(&mut pass, group, route);
+    }
+    pass.finish()
+}
+
+fn message_group(pass: &mut Pass<'_>, group: &ResourceLogs, route: &mut impl Route) {
+    let logs = group.scope_logs.iter().flat_map(|scope| &scope.log_records);
+    let mut list = Attributes::default();
+    let origin = match Origin::message(pass, &mut list, group.resource.as_ref()) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            pass.refuse(refusal, logs.count() as u64);
+            return pass.leave(Err(refusal));
+        }
+    };
+    let mut sink = Sink::new(&mut route.tables(origin.namespace).logs, &origin);
+    for log in logs {
+        let outcome = match list.set(&log.attributes, pass.limits) {
+            Ok(()) => sink.push(pass, &Log::of(log), &mut list),
+            Err(refusal) => Err(refusal),
+        };
+        pass.record(outcome);
+    }
+    pass.leave(Ok(origin.namespace));
+}
+
+/// Takes the log records of a resource as they came over the wire.
+pub(crate) fn group(pass: &mut Pass<'_>, group: &[u8], route: &mut impl Route) -> Result<(), Malformed> {
+    let mut list = Attributes::default();
+    let origin = match Origin::wire(pass, &mut list, group) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            wire::records(group, |_| pass.refuse(refusal, 1))?;
+            pass.leave(Err(refusal));
+            return Ok(());
+        }
+    };
+    let mut sink = Sink::new(&mut route.tables(origin.namespace).logs, &origin);
+    wire::records(group, |record| {
+        let outcome = if pass.refused_earlier() {
+            Err(Refusal::Malformed)
+        } else {
+            Log::read(pass, record, &mut list).and_then(|log| sink.push(pass, &log, &mut list))
+        };
+        pass.record(outcome);
+    })?;
+    pass.leave(Ok(origin.namespace));
+    Ok(())
+}
+
+impl<'a> Log<'a> {
+    fn of(log: &'a LogRecord) -> Self {
+        Self {
+            time: log.time_unix_nano,
+            observed: log.observed_time_unix_nano,
+            severity: log.severity_number,
+            severity_text: &log.severity_text,
+            body: Value::of(log.body.as_ref()),
+            trace: &log.trace_id,
+            span: &log.span_id,
         }
     }
-    count.finish()
-}
 
-fn resource(
-    group: &ResourceLogs,
-    origin: &Origin<'_>,
-    bounds: &TimeBounds,
-    route: &mut impl Route,
-    count: &mut Count,
-    scratch: &mut String,
-) {
-    let rows = &mut route.tables(origin.namespace).logs;
-    let ids = (rows.resource.intern(&origin.json), rows.service.intern(origin.service));
-    for log in group.scope_logs.iter().flat_map(|scope| &scope.log_records) {
-        count.record(push(log, ids, bounds, rows, scratch));
+    fn read(pass: &Pass<'_>, record: &'a [u8], list: &mut Attributes<'a>) -> Result<Self, Refusal> {
+        list.clear();
+        let mut log =
+            Self { time: 0, observed: 0, severity: 0, severity_text: "", body: Value::Empty, trace: &[], span: &[] };
+        let mut fields = Fields::of(record);
+        while let Some(field) = fields.next()? {
+            match field {
+                (1, Field::Fixed64(time)) => log.time = time,
+                (2, Field::Varint(number)) => log.severity = number as i32,
+                (3, Field::Bytes(text)) => log.severity_text = wire::text(text)?,
+                (5, Field::Bytes(body)) => log.body = Value::read(body, pass.limits.text_bytes)?,
+                (6, Field::Bytes(pair)) => list.read(pair, pass.limits)?,
+                (9, Field::Bytes(id)) => log.trace = id,
+                (10, Field::Bytes(id)) => log.span = id,
+                (11, Field::Fixed64(time)) => log.observed = time,
+                _ => {}
+            }
+        }
+        Ok(log)
     }
 }
 
-fn push(
-    log: &LogRecord,
-    (resource, service): (u32, u32),
-    bounds: &TimeBounds,
-    rows: &mut Logs,
-    scratch: &mut String,
-) -> Result<(), Refusal> {
-    // OTLP: a source that knows no event time leaves it zero, and the time of observation stands in.
-    let nanos = if log.time_unix_nano == 0 { log.observed_time_unix_nano } else { log.time_unix_nano };
-    let time = bounds.check(nanos)?;
-    let trace = optional_id(&log.trace_id, Refusal::TraceId)?;
-    let span = optional_id(&log.span_id, Refusal::SpanId)?;
-    if !(0..=SEVERITIES).contains(&log.severity_number) {
-        return Err(Refusal::Severity);
+/// The rows of one resource.
+struct Sink<'t> {
+    rows: &'t mut Logs,
+    resource: u32,
+    service: u32,
+    json: String,
+}
+
+impl<'t> Sink<'t> {
+    fn new(rows: &'t mut Logs, origin: &Origin<'_>) -> Self {
+        let (resource, service) = (rows.resource.intern(&origin.json), rows.service.intern(origin.service));
+        Self { rows, resource, service, json: String::new() }
     }
 
-    rows.time.push(time);
-    rows.trace.push(trace);
-    rows.span.push(span);
-    rows.severity.push(&log.severity_text);
-    rows.severity_number.push(log.severity_number as u8);
-    rows.service.push_id(service);
-    rows.resource.push_id(resource);
-    match log.body.as_ref().and_then(|body| body.value.as_ref()) {
-        Some(Value::StringValue(text)) => rows.body.push(text),
-        _ => rows.body.push(&attributes::text(log.body.as_ref())),
+    fn push(&mut self, pass: &mut Pass<'_>, log: &Log<'_>, list: &mut Attributes<'_>) -> Result<(), Refusal> {
+        // OTLP: a source that knows no event time leaves it zero, and the time of observation stands in.
+        let time = pass.times.check(if log.time == 0 { log.observed } else { log.time })?;
+        let trace = optional_id(log.trace, Refusal::TraceId)?;
+        let span = optional_id(log.span, Refusal::SpanId)?;
+        if !(0..=SEVERITIES).contains(&log.severity) {
+            return Err(Refusal::Severity);
+        }
+        let severity_text = pass.text(log.severity_text)?;
+        if log.body.length() > pass.limits.text_bytes {
+            return Err(Refusal::TextLength);
+        }
+        pass.keys(list.list())?;
+        self.json.clear();
+        attributes::write_object(list, &mut self.json);
+
+        let rows = &mut *self.rows;
+        rows.time.push(time);
+        rows.trace.push(trace);
+        rows.span.push(span);
+        rows.severity.push(severity_text);
+        rows.severity_number.push(log.severity as u8);
+        rows.service.push_id(self.service);
+        rows.resource.push_id(self.resource);
+        match &log.body {
+            Value::Text(text) => rows.body.push(text),
+            other => rows.body.push(&attributes::text(other)),
+        }
+        rows.attributes.push(&self.json);
+        Ok(())
     }
-    scratch.clear();
-    attributes::write_object(&log.attributes, scratch);
-    rows.attributes.push(scratch);
-    Ok(())
 }

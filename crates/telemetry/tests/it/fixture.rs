@@ -1,5 +1,8 @@
 //! Requests as a real sender would make them, and small helpers to read a store.
 
+use std::path::Path;
+use std::time::Duration;
+
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::TimestampNanosecondType;
 use model::{DataTime, RunId};
@@ -13,10 +16,21 @@ use telemetry::otlp::metrics::{
 };
 use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
 use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest, Resource};
-use telemetry::{Query, Signal, SignalStore, Stream};
+use telemetry::{Limits, Options, Query, Signal, SignalStore, Stream};
 
 /// The start of all test data: 2026-01-01.
 pub const START: i64 = 1_767_225_600;
+
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// The product's options, but that records may be of [`START`].
+pub fn options() -> Options {
+    Options { limits: Limits { past: CENTURY, future: CENTURY, ..Limits::default() }, ..Options::default() }
+}
+
+pub fn open(folder: impl AsRef<Path>) -> SignalStore {
+    SignalStore::open_with(folder, options()).unwrap()
+}
 
 pub fn at(seconds: i64) -> DataTime {
     DataTime::from_seconds(START + seconds)

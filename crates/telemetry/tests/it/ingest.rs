@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use model::{RunId, WallTime};
 use telemetry::otlp::Message;
 use telemetry::otlp::common::any_value::Value;
 use telemetry::otlp::metrics::metric::Data;
 use telemetry::otlp::metrics::{ExponentialHistogram, ExponentialHistogramDataPoint, Metric};
-use telemetry::{Export, Options, Signal, SignalStore};
+use telemetry::{Export, Keep, Options, Signal, SignalStore};
 
 use crate::fixture::*;
 use crate::steps::segments;
@@ -27,7 +28,7 @@ fn bytes_from_the_wire_and_requests_from_inside_give_equal_segments() {
     let points = metrics("ts0", list);
 
     let direct = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(direct.path()).unwrap();
+    let store = open(direct.path());
     let mut step = store.step(&stream("ts0", Some(RunId::random())), at(0), at(60)).unwrap();
     step.traces(&spans).unwrap();
     step.metrics(&points).unwrap();
@@ -35,7 +36,7 @@ fn bytes_from_the_wire_and_requests_from_inside_give_equal_segments() {
     step.commit().unwrap();
 
     let wire = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(wire.path()).unwrap();
+    let store = open(wire.path());
     let ingest = store.ingest().unwrap();
     ingest.accept(Export::Logs, &records.encode_to_vec()).unwrap();
     ingest.accept(Export::Metrics, &points.encode_to_vec()).unwrap();
@@ -50,7 +51,7 @@ fn bytes_from_the_wire_and_requests_from_inside_give_equal_segments() {
 #[test]
 fn bad_records_are_refused_with_their_reason_and_good_ones_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(folder.path()).unwrap();
+    let store = open(folder.path());
     let ingest = store.ingest().unwrap();
 
     let broken = |change: fn(&mut telemetry::otlp::trace::Span)| {
@@ -138,9 +139,114 @@ fn bad_records_are_refused_with_their_reason_and_good_ones_kept() {
 }
 
 #[test]
-fn a_request_that_is_cut_off_or_too_large_is_refused_whole() {
+fn timestamps_far_from_the_clock_are_refused_unless_they_are_simulated() {
     let folder = tempfile::tempdir().unwrap();
     let store = SignalStore::open(folder.path()).unwrap();
+    let ingest = store.ingest().unwrap();
+    let now = WallTime::now().0 / 1_000_000;
+    let hours = |hours: i64| u64::try_from(now + hours * 3600).unwrap() * 1_000_000_000;
+    let started = |start: u64| {
+        let mut span = span(1, 1.0);
+        (span.start_time_unix_nano, span.end_time_unix_nano) = (start, start + 1_000_000);
+        span
+    };
+    let year_2100 = 4_102_444_800_000_000_000;
+    let spans = [1_000_000_000, hours(-24 * 8), hours(-24 * 6), hours(0), hours(2), year_2100].map(started).to_vec();
+    let accepted = ingest.traces(traces("ts0", spans)).unwrap();
+    assert_eq!((accepted.accepted, &accepted.refused[..]), (2, &[("otlp.time_out_of_range", 4)][..]));
+    // The same clock does not bind a simulated run.
+    let mut step = store.step(&stream("ts0", Some(RunId::random())), at(0), at(60)).unwrap();
+    assert_eq!(step.traces(&traces("ts0", vec![span(1, 1.0)])).unwrap().accepted, 1);
+}
+
+#[test]
+fn records_beyond_a_limit_or_without_sense_are_refused_by_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let ingest = store.ingest().unwrap();
+    let with = |attributes| telemetry::otlp::trace::Span { attributes, ..span(1, 1.0) };
+    let spans = vec![
+        with((0..513).map(|n| pair(&format!("k{n}"), "v")).collect()),
+        with((0..512).map(|n| pair(&format!("k{n}"), "v")).collect()),
+        with(vec![pair("k", &"v".repeat((64 << 10) + 1))]),
+        with(vec![pair(&"k".repeat(1025), "v")]),
+        telemetry::otlp::trace::Span { name: "n".repeat((1 << 20) + 1), ..span(1, 1.0) },
+    ];
+    let accepted = ingest.traces(traces("ts0", spans)).unwrap();
+    let expect = [("otlp.attributes_too_many", 1), ("otlp.attribute_too_long", 2), ("otlp.text_too_long", 1)];
+    assert_eq!((accepted.accepted, &accepted.refused[..]), (1, &expect[..]));
+
+    let mut delta = sum("s", vec![point(1.0, 1.0, vec![]), point(2.0, 1.0, vec![])]);
+    let Some(Data::Sum(data)) = &mut delta.data else { unreachable!("made as a sum") };
+    data.aggregation_temporality = 1;
+    let mut unknown = histogram("h", vec![histogram_point(1.0)]);
+    let Some(Data::Histogram(data)) = &mut unknown.data else { unreachable!("made as a histogram") };
+    data.aggregation_temporality = 0;
+    let accepted =
+        ingest.metrics(metrics("ts0", vec![delta, unknown, gauge("g", vec![point(1.0, 1.0, vec![])])])).unwrap();
+    assert_eq!((accepted.accepted, &accepted.refused[..]), (1, &[("otlp.temporality_not_cumulative", 3)][..]));
+    assert!(accepted.message(Export::Metrics).contains("deltatocumulative"));
+
+    // A span whose name is no text, and one whose bytes are no span, between two good ones.
+    let mut body = traces("ts0", vec![span(2, 1.0), span(3, 1.0), span(4, 1.0)]).encode_to_vec();
+    let names: Vec<usize> =
+        body.windows(11).enumerate().filter(|(_, at)| at == b"GET /api/v1").map(|(at, _)| at).collect();
+    body[names[1]] = 0xff;
+    let accepted = ingest.accept(Export::Traces, &body).unwrap();
+    assert_eq!((accepted.accepted, &accepted.refused[..]), (2, &[("otlp.text_not_utf8", 1)][..]));
+    // The key of the name's field becomes a group.
+    body[names[1] - 2] = 0x2b;
+    let accepted = ingest.accept(Export::Traces, &body).unwrap();
+    assert_eq!((accepted.accepted, &accepted.refused[..]), (2, &[("otlp.record_malformed", 1)][..]));
+    // What was refused stays so after a kill, and what was accepted stays accepted.
+    let copy = killed(folder.path());
+    assert_eq!(read(&open(copy.path()), &query(Signal::Traces, "ts0", None, 0, 10)).num_rows(), 5);
+}
+
+#[test]
+fn many_small_chunks_become_few_and_age_and_size_remove_what_arrived_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let ingest = store.ingest().unwrap();
+    for part in 0..100 {
+        ingest.traces(traces("ts0", (0..50).map(|n| span(part * 50 + n, 1.0)).collect())).unwrap();
+        ingest.logs(logs("ts0", vec![log(1.0, &format!("line {part}"), vec![])])).unwrap();
+        ingest.flush().unwrap();
+    }
+    let signals = [Signal::Traces, Signal::Logs];
+    let all = |store: &SignalStore| signals.map(|signal| read(store, &query(signal, "ts0", None, 0, 10)));
+    let before = all(&store);
+    assert_eq!((store.stats().unwrap().chunks, before[0].num_rows()), (100, 5000));
+    store.upkeep(Keep::default()).unwrap();
+    assert_eq!((store.stats().unwrap().chunks, store.status().kept.merged), (1, 100));
+    assert_eq!(all(&store), before);
+    // What was merged is gone from the disk as well, and a kill changes nothing.
+    assert_eq!(fs::read_dir(folder.path().join("live/n-ts0")).unwrap().count(), 1);
+    assert_eq!(all(&open(killed(folder.path()).path())), before);
+
+    for part in 0..3 {
+        ingest.logs(logs("ts0", vec![log(2.0, &format!("later {part}"), vec![])])).unwrap();
+        ingest.flush().unwrap();
+    }
+    let bytes = store.stats().unwrap().bytes;
+    store.upkeep(Keep { age: None, bytes: Some(bytes - 1) }).unwrap();
+    assert_eq!((store.stats().unwrap().chunks, store.status().kept.expired_by_size), (3, 1), "the oldest one went");
+    assert_eq!(all(&store).map(|batch| batch.num_rows()), [0, 3]);
+    // A stream that is being read is left alone, and goes the next time.
+    let reading = fs::File::open(folder.path().join("live/n-ts0")).unwrap();
+    reading.lock_shared().unwrap();
+    let everything = Keep { age: Some(Duration::ZERO), bytes: None };
+    store.upkeep(everything).unwrap();
+    assert_eq!(store.stats().unwrap().chunks, 3);
+    drop(reading);
+    store.upkeep(everything).unwrap();
+    assert_eq!((store.stats().unwrap().chunks, store.status().kept.expired_by_age), (0, 3));
+}
+
+#[test]
+fn a_request_that_is_cut_off_or_too_large_is_refused_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
     let ingest = store.ingest().unwrap();
     let body = traces("ts0", vec![span(0, 1.0), span(1, 1.0)]).encode_to_vec();
     let problem = ingest.accept(Export::Traces, &body[..body.len() - 3]).unwrap_err();
@@ -170,7 +276,7 @@ fn journals(folder: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn what_was_acknowledged_survives_a_kill_and_is_there_once() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(folder.path()).unwrap();
+    let store = open(folder.path());
     let ingest = store.ingest().unwrap();
     ingest.traces(traces("ts0", vec![span(0, 1.0)])).unwrap();
     ingest.traces(traces("ts1", vec![span(1, 1.0)])).unwrap();
@@ -178,7 +284,7 @@ fn what_was_acknowledged_survives_a_kill_and_is_there_once() {
     let count =
         |store: &SignalStore, signal, namespace: &str| read(store, &query(signal, namespace, None, 0, 10)).num_rows();
     let check = |copy: &Path| {
-        let store = SignalStore::open(copy).unwrap();
+        let store = open(copy);
         assert_eq!(count(&store, Signal::Traces, "ts0"), 1);
         assert_eq!(count(&store, Signal::Traces, "ts1"), 1);
         assert_eq!(count(&store, Signal::Logs, "ts0"), 1);
@@ -210,10 +316,10 @@ fn what_was_acknowledged_survives_a_kill_and_is_there_once() {
 #[test]
 fn one_receiver_at_a_time_and_nothing_is_left_in_its_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(folder.path()).unwrap();
+    let store = open(folder.path());
     let ingest = store.ingest().unwrap();
     ingest.traces(traces("ts0", vec![span(0, 1.0)])).unwrap();
-    let other = SignalStore::open(folder.path()).unwrap();
+    let other = open(folder.path());
     assert_eq!(other.ingest().err().unwrap().code, "telemetry.journal_in_use");
     store.ingest().unwrap().traces(traces("ts0", vec![span(1, 1.0)])).unwrap();
     drop(ingest);
@@ -224,13 +330,17 @@ fn one_receiver_at_a_time_and_nothing_is_left_in_its_journal() {
 #[test]
 fn size_turns_records_into_segments_and_arrival_expires_them() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { flush_bytes: 50_000, ..Options::default() };
+    let options = Options { flush_bytes: 50_000, ..options() };
     let store = SignalStore::open_with(folder.path(), options).unwrap();
     let ingest = store.ingest().unwrap();
     for part in 0..10 {
         ingest.traces(traces("ts0", (0..500).map(|n| span(part * 500 + n, 1.0)).collect())).unwrap();
     }
-    assert!(store.stats().unwrap().chunks >= 3, "{:?}", store.stats());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while store.stats().unwrap().chunks == 0 {
+        assert!(Instant::now() < deadline, "nothing was written: {:?}", store.status());
+        std::thread::yield_now();
+    }
     assert_eq!(read(&store, &query(Signal::Traces, "ts0", None, 0, 10)).num_rows(), 5000);
     // Data time is long ago; retention goes by arrival.
     assert_eq!(store.expire(WallTime(WallTime::now().0 - 60_000_000)).unwrap(), 0);
@@ -243,8 +353,8 @@ fn size_turns_records_into_segments_and_arrival_expires_them() {
 #[test]
 fn a_folder_of_another_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    drop(SignalStore::open(folder.path()).unwrap());
-    fs::write(folder.path().join("format"), "2\n").unwrap();
+    drop(open(folder.path()));
+    fs::write(folder.path().join("format"), "1\n").unwrap();
     assert_eq!(SignalStore::open(folder.path()).err().unwrap().code, "telemetry.format_unknown");
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();

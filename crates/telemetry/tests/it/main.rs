@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 mod fixture;
-mod grpc;
 mod ingest;
+mod pressure;
 mod reads;
 mod steps;
+mod transports;
+mod wire;

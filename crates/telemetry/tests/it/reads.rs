@@ -9,7 +9,7 @@ use crate::fixture::*;
 
 fn store() -> (tempfile::TempDir, SignalStore, Option<RunId>) {
     let folder = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(folder.path()).unwrap();
+    let store = open(folder.path());
     (folder, store, Some(RunId::random()))
 }
 

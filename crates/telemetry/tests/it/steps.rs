@@ -31,7 +31,7 @@ pub fn segments(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_second_try_replaces_a_step_and_later_ones_that_it_overlaps() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SignalStore::open(folder.path()).unwrap();
+    let store = open(folder.path());
     let (run, commit) = (run(), |from: i64, to: i64, run, numbers: &[u64]| {
         let mut step = store.step(&stream("ts0", run), at(from), at(to)).unwrap();
         let spans = numbers.iter().map(|&number| span(number, from as f64)).collect();
@@ -77,7 +77,7 @@ fn what_is_not_committed_leaves_nothing() {
         step.traces(&traces("ts0", (0..100).map(|number| span(number, 1.0)).collect())).unwrap();
         step
     };
-    let small = Options { spill_bytes: 1, ..Options::default() };
+    let small = Options { spill_bytes: 1, ..options() };
     let store = SignalStore::open_with(folder.path(), small).unwrap();
     let staged = || segments(&folder.path().join("staging")).len();
 
@@ -89,13 +89,13 @@ fn what_is_not_committed_leaves_nothing() {
     let copy = tempfile::tempdir().unwrap();
     let status = std::process::Command::new("cp").arg("-a").arg(folder.path()).arg(copy.path().join("dir")).status();
     assert!(status.unwrap().success());
-    let reopened = SignalStore::open(copy.path().join("dir")).unwrap();
+    let reopened = open(copy.path().join("dir"));
     assert_eq!(segments(&copy.path().join("dir")).len(), 0);
     assert_eq!(reopened.streams().unwrap(), []);
     assert_eq!(read(&reopened, &query(Signal::Traces, "ts0", run, 0, 10)).num_rows(), 0);
 
     // A living owner's staging folder is left alone.
-    let beside = SignalStore::open(folder.path()).unwrap();
+    let beside = open(folder.path());
     killed.commit().unwrap();
     assert_eq!(read(&beside, &query(Signal::Traces, "ts0", run, 0, 10)).num_rows(), 100);
 }
@@ -109,7 +109,7 @@ fn equal_records_give_equal_bytes_in_any_order_of_arrival() {
     let records: Vec<_> = (0..600).map(|n| log((n % 3) as f64, &format!("line {}", n % 7), vec![])).collect();
     let write = |reverse: bool, requests: usize| {
         let folder = tempfile::tempdir().unwrap();
-        let store = SignalStore::open(folder.path()).unwrap();
+        let store = open(folder.path());
         let mut step = store.step(&stream("ts0", run()), at(0), at(60)).unwrap();
         let (mut spans, mut points, mut records) = (spans.clone(), points.clone(), records.clone());
         if reverse {
@@ -150,7 +150,7 @@ fn a_step_that_spills_reads_as_one_in_order() {
     };
     let (one, many) = (run(), run());
     write(Options::default(), one);
-    let store = write(Options { spill_bytes: 200_000, ..Options::default() }, many);
+    let store = write(Options { spill_bytes: 200_000, ..options() }, many);
     let folder_of = |run: Option<RunId>| folder.path().join("runs").join(run.unwrap().to_string());
     assert_eq!(segments(&folder_of(one)).len(), 1);
     assert!(segments(&folder_of(many)).len() > 2);

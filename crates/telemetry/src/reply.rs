@@ -1,0 +1,142 @@
+//! The messages with which a receiver answers: export responses, and `google.rpc.Status` for what was not taken.
+//!
+//! Source: OTLP specification 1.x, sections "Full Success", "Partial Success", "Failures" and "OTLP/HTTP Response";
+//! `google/rpc/status.proto`, `google/rpc/error_details.proto`.
+
+use std::time::Duration;
+
+use model::{ErrorKind, Problem};
+use prost::Message;
+use serde_json::{Value, json};
+
+use crate::otlp::{
+    ExportLogsPartialSuccess, ExportLogsServiceResponse, ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
+    ExportTracePartialSuccess, ExportTraceServiceResponse,
+};
+use crate::receive::RETRY;
+use crate::{Accepted, Export};
+
+/// What a refusal is in the two transports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub http: u16,
+    pub grpc: tonic::Code,
+    /// When the sender may try again; `None` when that would not help.
+    pub retry: Option<Duration>,
+}
+
+impl Refused {
+    pub fn of(problem: &Problem) -> Self {
+        use tonic::Code;
+        let (http, grpc, retry) = match (&*problem.code, problem.kind) {
+            ("otlp.request_too_large", _) => (413, Code::ResourceExhausted, None),
+            ("otlp.content_type_unsupported" | "otlp.encoding_unsupported", _) => (415, Code::Unimplemented, None),
+            ("otlp.request_slow", _) => (408, Code::DeadlineExceeded, None),
+            (_, ErrorKind::Invalid) => (400, Code::InvalidArgument, None),
+            (_, ErrorKind::Busy) => (429, Code::Unavailable, Some(RETRY)),
+            // The sender keeps the records and tries again.
+            (_, ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Missing) => {
+                (503, Code::Unavailable, Some(RETRY))
+            }
+            _ => (500, Code::Internal, None),
+        };
+        Self { http, grpc, retry }
+    }
+}
+
+/// The answer to a request of which everything or a part was taken, as protobuf.
+pub(crate) fn taken(export: Export, accepted: &Accepted) -> Vec<u8> {
+    let rejected = i64::try_from(accepted.refused_total()).expect("a request holds fewer than 2^63 records");
+    let error_message = accepted.message(export);
+    let partial = rejected > 0;
+    match export {
+        Export::Traces => {
+            let partial_success =
+                partial.then_some(ExportTracePartialSuccess { rejected_spans: rejected, error_message });
+            ExportTraceServiceResponse { partial_success }.encode_to_vec()
+        }
+        Export::Metrics => {
+            let partial_success =
+                partial.then_some(ExportMetricsPartialSuccess { rejected_data_points: rejected, error_message });
+            ExportMetricsServiceResponse { partial_success }.encode_to_vec()
+        }
+        Export::Logs => {
+            let partial_success =
+                partial.then_some(ExportLogsPartialSuccess { rejected_log_records: rejected, error_message });
+            ExportLogsServiceResponse { partial_success }.encode_to_vec()
+        }
+    }
+}
+
+/// The same as JSON.
+pub(crate) fn taken_json(export: Export, accepted: &Accepted) -> Value {
+    let rejected = accepted.refused_total();
+    if rejected == 0 {
+        return json!({});
+    }
+    let count = match export {
+        Export::Traces => "rejectedSpans",
+        Export::Metrics => "rejectedDataPoints",
+        Export::Logs => "rejectedLogRecords",
+    };
+    json!({ "partialSuccess": { count: rejected.to_string(), "errorMessage": accepted.message(export) } })
+}
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, Message)]
+struct Status {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
+}
+
+/// `google.protobuf.Any`.
+#[derive(Clone, PartialEq, Message)]
+struct Any {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// `google.rpc.RetryInfo`.
+#[derive(Clone, PartialEq, Message)]
+struct RetryInfo {
+    #[prost(message, optional, tag = "1")]
+    retry_delay: Option<Delay>,
+}
+
+/// `google.protobuf.Duration`.
+#[derive(Clone, PartialEq, Message)]
+struct Delay {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+
+/// The status of a refused request, as protobuf.
+pub(crate) fn status(refused: Refused, problem: &Problem) -> Vec<u8> {
+    let details = refused.retry.map(|retry| {
+        let seconds = i64::try_from(retry.as_secs()).expect("seconds, not ages");
+        let delay = Delay { seconds, nanos: i32::try_from(retry.subsec_nanos()).expect("below a second") };
+        Any { type_url: RETRY_INFO.into(), value: RetryInfo { retry_delay: Some(delay) }.encode_to_vec() }
+    });
+    Status { code: refused.grpc as i32, message: problem.to_string(), details: details.into_iter().collect() }
+        .encode_to_vec()
+}
+
+/// The same as JSON.
+pub(crate) fn status_json(refused: Refused, problem: &Problem) -> Value {
+    let details: Vec<Value> = refused
+        .retry
+        .map(|retry| json!({ "@type": RETRY_INFO, "retryDelay": format!("{}s", retry.as_secs_f64()) }))
+        .into_iter()
+        .collect();
+    json!({ "code": refused.grpc as i32, "message": problem.to_string(), "details": details })
+}
