@@ -69,7 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    ("cli", &["api", "client", "model"]),
+    ("cli", &["api", "client", "model", "system"]),
     ("xtask", &[]),
 ];
 
@@ -85,8 +85,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("opentelemetry-proto", &["telemetry"]),
     ("tonic", &["telemetry"]),
     ("axum", &["server", "telemetry"]),
-    ("ureq", &["client"]),
-    ("saphyr-parser", &["seed"]),
+    ("ureq", &["client", "telemetry"]),
+    ("saphyr-parser", &["seed", "system"]),
 ];
 
 pub fn run() -> Result<()> {

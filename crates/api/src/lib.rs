@@ -12,6 +12,7 @@ pub mod event;
 pub mod fault;
 pub mod health;
 pub mod injection;
+pub mod kill_switch;
 pub mod local;
 pub mod run;
 pub mod spec;

@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// Short code of a registered and enabled system.
+    /// Short code of a registered and enabled system. May be left out when the first fault names a point.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system: String,
     /// Use this slot of the pool; any free one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,11 +62,16 @@ const fn one() -> u32 {
     1
 }
 
-/// One fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+/// One fault: either a point, or a service with a capability and what of the target they leave open.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRequest {
+    /// Id of a point; excludes `service`, `capability` and `target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub capability: String,
     /// Where on the service, by the capability's target schema (`route`, `class`, `method`, `database`, ...).
     #[serde(default, skip_serializing_if = "Map::is_empty")]

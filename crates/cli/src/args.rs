@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use model::RunId;
 
-use crate::commands::{algorithm, auth, board, datapack, doctor, execution, fault, inject, run, system, task};
+use crate::commands::{
+    algorithm, auth, board, datapack, doctor, execution, fault, inject, kill_switch, point, run, system, task,
+};
 use crate::duration::parse_positive;
 use crate::output::Format;
 
@@ -39,12 +40,15 @@ pub struct Global {
     #[arg(long, global = true, env = "AEGIS_CONTEXT", value_name = "NAME", hide_env_values = true)]
     pub context: Option<String>,
     /// Form of the data on standard output
+    ///
+    /// As JSON and YAML a list that has pages is an object with `items` and `pagination`, one page as well as all of them;
+    /// every other list is an array. As NDJSON it is one item a line, and the page's place goes to standard error.
     #[arg(short, long, global = true, env = "AEGIS_OUTPUT", value_enum, value_name = "FORMAT", hide_env_values = true)]
     pub output: Option<Format>,
     /// Longest time that one request may take, in seconds
     #[arg(long, global = true, env = "AEGIS_TIMEOUT", value_name = "SECONDS", value_parser = parse_positive, hide_env_values = true)]
     pub request_timeout: Option<u64>,
-    /// Trust the certificates of this PEM file
+    /// Trust the certificates of this PEM file as well
     #[arg(long, global = true, env = "AEGIS_CA_CERT", value_name = "FILE", hide_env_values = true)]
     pub ca_cert: Option<PathBuf>,
     /// Accept any certificate
@@ -87,9 +91,15 @@ pub enum Command {
     /// Runs of one algorithm on one datapack
     #[command(subcommand)]
     Execution(execution::Command),
-    /// Faults that can be injected, and where
+    /// Faults that can be injected
     #[command(subcommand)]
     Fault(fault::Command),
+    /// Where faults can be injected
+    #[command(subcommand)]
+    Point(point::Command),
+    /// Stop every fault of the installation, and let none start
+    #[command(subcommand)]
+    KillSwitch(kill_switch::Command),
     /// Scores of the algorithms
     Board(board::Arguments),
     /// What the installation is doing
@@ -120,7 +130,7 @@ pub struct Paging {
     #[arg(long, value_name = "N")]
     pub page: Option<i32>,
     /// Items on a page, 1 to 100
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", visible_alias = "limit")]
     pub size: Option<i32>,
     /// Every page, one after the other
     #[arg(long, conflicts_with_all = ["page", "size"])]
@@ -135,8 +145,11 @@ pub struct Consent {
     pub yes: bool,
 }
 
-/// A run's id from the command line.
-pub fn run_id(text: &str) -> Result<RunId, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is no id of a run; `aegisctl run list` shows them, whole as they are needed"))
+/// A run's id from the command line, or the beginning of one. Which run that is, the server knows.
+pub fn run_id(text: &str) -> Result<String, String> {
+    let is_part = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    if is_part && (4..=36).contains(&text.len()) {
+        return Ok(text.to_owned());
+    }
+    Err("not the id of a run, nor its first 4 or more characters; `aegisctl run list` shows them".to_owned())
 }

@@ -8,6 +8,9 @@ pub mod doctor;
 pub mod execution;
 pub mod fault;
 pub mod inject;
+pub mod kill_switch;
+pub mod lint;
+pub mod point;
 pub mod run;
 pub mod status;
 pub mod system;
@@ -32,6 +35,7 @@ pub fn offline(command: &Command, format: Format) -> Option<Done> {
             clap_complete::generate(*shell, &mut Cli::command(), "aegisctl", &mut script);
             Some(out.write(&String::from_utf8_lossy(&script)).map(|()| Exit::Success))
         }
+        Command::System(system::Command::Lint { folder }) => Some(lint::run(folder, &out)),
         Command::Schema(SchemaCommand::Dump) => Some(out.document(&crate::schema::document()).map(|()| Exit::Success)),
         _ => None,
     }
@@ -40,7 +44,6 @@ pub fn offline(command: &Command, format: Format) -> Option<Done> {
 pub fn run(command: Command, session: &Session) -> Done {
     match command {
         Command::Auth(command) => auth::run(command, session),
-        Command::System(command) => system::run(command, session),
         Command::Inject(inject::Command::Submit(arguments)) => inject::submit(*arguments, session),
         Command::Run(command) => run::run(command, session),
         Command::Task(command) => task::run(command, session),
@@ -48,11 +51,14 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Algorithm(command) => algorithm::run(command, session),
         Command::Execution(command) => execution::run(command, session),
         Command::Fault(command) => fault::run(command, session),
+        Command::Point(command) => point::run(command, session),
+        Command::KillSwitch(command) => kill_switch::run(command, session),
         Command::Board(arguments) => board::run(arguments, session),
         Command::Status => status::run(session),
         Command::Doctor(arguments) => doctor::run(&arguments, session),
-        Command::Completions { .. } | Command::Schema(_) => {
+        Command::System(system::Command::Lint { .. }) | Command::Completions { .. } | Command::Schema(_) => {
             offline(&command, session.out.format).expect("these commands are done without a session")
         }
+        Command::System(command) => system::run(command, session),
     }
 }

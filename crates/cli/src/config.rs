@@ -39,9 +39,15 @@ impl Config {
     /// Reads the file and checks every key.
     ///
     /// # Errors
-    /// `config.unreadable`, `config.malformed`, `config.key_unknown`, `config.value_wrong`.
+    /// `config.no_home`, `config.unreadable`, `config.malformed`, `config.key_unknown`, `config.value_wrong`.
     pub fn read() -> Result<Self> {
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()).ok_or_else(|| {
+            Problem::new(ErrorKind::Missing, "config.no_home", "it is not known where the config file is")
+                .place("environment variable HOME")
+                .found(std::env::var("HOME").map_or_else(|_| "not set".to_owned(), |text| format!("`{text}`")))
+                .expected("the absolute path of the home folder, with `.aegisctl/config.yaml` in it or not")
+                .fix("set HOME")
+        })?;
         Self::read_from(home.join(".aegisctl/config.yaml"))
     }
 

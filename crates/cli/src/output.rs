@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use api::{Page, PageQuery};
+use api::{Page, PageQuery, Pagination};
 use clap::ValueEnum;
 use client::Failure;
 use comfy_table::{Cell, Color, Table, presets};
@@ -127,7 +127,15 @@ impl Output {
                 break;
             }
         }
-        if self.format == Format::Ndjson { Ok(()) } else { self.items(&items, columns) }
+        match self.format {
+            Format::Ndjson => Ok(()),
+            Format::Table => self.table(&items, columns),
+            Format::Json | Format::Yaml => {
+                let total = i32::try_from(items.len()).unwrap_or(i32::MAX);
+                let pagination = Pagination { page: 1, size: total, total, total_pages: i32::from(total > 0) };
+                self.document(&Page { items, pagination })
+            }
+        }
     }
 
     fn page<T: Serialize>(&self, page: &Page<T>, columns: &[Column<T>]) -> Result<(), Failure> {

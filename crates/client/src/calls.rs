@@ -8,6 +8,7 @@ use api::board::{Board, BoardQuery};
 use api::fault::{Capability, Point, PointQuery};
 use api::health::{Health, Ready, Status};
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
+use api::kill_switch::{KillSwitch, KillSwitchRequest};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
@@ -81,6 +82,18 @@ impl Client {
         self.get(&path(&["systems", system, "points"]), query)
     }
 
+    pub fn point(&self, id: &str) -> Result<Point> {
+        self.get(&path(&["points", id]), &())
+    }
+
+    pub fn kill_switch(&self) -> Result<KillSwitch> {
+        self.get(&path(&["kill-switch"]), &())
+    }
+
+    pub fn set_kill_switch(&self, request: &KillSwitchRequest) -> Result<KillSwitch> {
+        self.send("PUT", &path(&["kill-switch"]), request)
+    }
+
     pub fn capabilities(&self) -> Result<Vec<Capability>> {
         self.get(&path(&["capabilities"]), &())
     }
@@ -99,6 +112,14 @@ impl Client {
 
     pub fn runs(&self, query: &RunQuery) -> Result<Page<Run>> {
         self.get(&path(&["traces"]), query)
+    }
+
+    /// The run of an id, or of the beginning of one; a whole id is not looked up.
+    pub fn find_run(&self, text: &str) -> Result<RunId> {
+        match text.parse() {
+            Ok(id) => Ok(id),
+            Err(_) => Ok(self.get::<RunDetail>(&path(&["traces", text]), &())?.run.id),
+        }
     }
 
     pub fn run(&self, id: RunId) -> Result<RunDetail> {

@@ -24,7 +24,7 @@ pub struct Connection {
     pub token: Option<String>,
     /// Longest time that one call may take; downloads and streams have their own bounds.
     pub timeout: Duration,
-    /// PEM text of the certificates to trust, instead of the usual ones.
+    /// PEM text of certificates to trust beside the usual ones.
     pub ca_pem: Option<Vec<u8>>,
     /// Accept any certificate.
     pub insecure: bool,
@@ -156,7 +156,14 @@ fn tls_config(connection: &Connection) -> model::Result<Option<TlsConfig>> {
     if certificates.is_empty() {
         return Err(malformed("no certificate in it".into()));
     }
-    Ok(Some(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&certificates)).build()))
+    let mut roots = usual_roots();
+    roots.extend(certificates);
+    Ok(Some(TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).build()))
+}
+
+/// The authorities that are trusted when no certificate is added.
+fn usual_roots() -> Vec<Certificate<'static>> {
+    webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| Certificate::from_der(der.as_ref())).collect()
 }
 
 /// Query parameters of a flat structure; absent members are left out.
@@ -285,6 +292,40 @@ mod tests {
     fn a_segment_cannot_leave_its_place() {
         assert_eq!(segment("otel-demo"), "otel-demo");
         assert_eq!(segment("../a b?c"), "..%2Fa%20b%3Fc");
+    }
+
+    #[test]
+    fn an_own_authority_is_trusted_beside_the_usual_ones() {
+        // Any certificate will do; this one is of the usual ones already.
+        let own = webpki_root_certs::TLS_SERVER_ROOT_CERTS[0].as_ref();
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", base64(own));
+        let connection = Connection {
+            server: "https://h".into(),
+            token: None,
+            timeout: Duration::from_secs(1),
+            ca_pem: Some(pem.into_bytes()),
+            insecure: false,
+        };
+        let config = tls_config(&connection).unwrap().unwrap();
+        let RootCerts::Specific(roots) = config.root_certs() else { panic!("{config:?}") };
+        assert_eq!(roots.len(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len() + 1);
+        let nonsense = Connection { ca_pem: Some(b"nonsense".to_vec()), ..connection };
+        assert_eq!(tls_config(&nonsense).unwrap_err().code, "config.certificate_malformed");
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for chunk in bytes.chunks(3) {
+            let mut word = 0_u32;
+            chunk.iter().for_each(|byte| word = word << 8 | u32::from(*byte));
+            word <<= 8 * (3 - chunk.len());
+            for place in 0..4 {
+                let digit = char::from(DIGITS[(word >> (18 - 6 * place) & 63) as usize]);
+                text.push(if place > chunk.len() { '=' } else { digit });
+            }
+        }
+        text
     }
 
     #[test]

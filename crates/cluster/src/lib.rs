@@ -114,6 +114,9 @@ pub enum FaultPhase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultObservation {
     pub name: String,
+    pub slot: Slot,
+    /// Those of the object: run and injection id. Empty when the object is gone.
+    pub labels: BTreeMap<String, String>,
     pub phase: FaultPhase,
     /// Pods that were hit.
     pub pods: Vec<String>,

@@ -134,6 +134,7 @@ fn submit(client: &Client) -> Result<Vec<RunId>> {
         faults: vec![FaultRequest {
             service: case.service.into(),
             capability: case.capability.into(),
+            point: None,
             target: map(case.target.iter().map(|(key, value)| (*key, json!(value)))),
             params: map(case.params.iter().map(|(key, value)| (*key, json!(value)))),
         }],

@@ -73,6 +73,9 @@ struct ServeArgs {
     /// State store: `sqlite:PATH` or `mysql://…`.
     #[arg(long)]
     store: Option<String>,
+    /// Folder of systems that adds to and overrides the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    systems: Option<PathBuf>,
     /// Tasks that run at once.
     #[arg(long)]
     workers: Option<usize>,
@@ -131,6 +134,7 @@ impl ServeArgs {
         config.otlp_grpc = self.otlp_grpc.or(config.otlp_grpc);
         config.otlp_http = self.otlp_http.or(config.otlp_http);
         config.store = self.store.or(config.store);
+        config.systems = self.systems.or(config.systems);
         config.check("the command line")?;
         Ok(config)
     }

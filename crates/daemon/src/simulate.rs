@@ -1,5 +1,7 @@
 //! `aegis sim …`: the simulated cluster by itself, without a server.
 
+mod stream;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,13 +27,19 @@ pub enum Command {
         #[arg(long)]
         data: PathBuf,
     },
+    /// Send the telemetry of a simulated system to any OTLP receiver.
+    Run(Box<stream::Args>),
 }
 
 pub fn run(command: Command) -> Result<()> {
-    let Command::Bench { system, load, seconds, seed, data } = command;
-    let figures = bench(&system, load, Duration::from_secs(seconds), seed, &data)?;
-    println!("{figures}");
-    Ok(())
+    match command {
+        Command::Bench { system, load, seconds, seed, data } => {
+            let figures = bench(&system, load, Duration::from_secs(seconds), seed, &data)?;
+            println!("{figures}");
+            Ok(())
+        }
+        Command::Run(args) => stream::run(&args),
+    }
 }
 
 /// Everything that a run's simulation does: events, OTLP requests, validation, sorting, compression, files on disk.

@@ -27,10 +27,10 @@ pub use capability::{
 pub use contract::{Contract, Sign};
 pub use effect::Effect;
 pub use param::{Domain, Literal, Param, Presence, Unit};
-pub use point::{Filter, Point, points};
+pub use point::{Filter, Point, point, points, system_of_point};
 pub use render::render;
 pub use resolve::{Resolved, Spec, resolve};
-pub use schema::schema;
+pub use schema::{describe, schema};
 pub use table::{capabilities, capability, is_supported_by_simulator, require_simulated};
 pub use target::{SqlVerb, Target};
 pub use truth::truth;

@@ -6,10 +6,11 @@ use crate::{Capability, Domain, Length, Literal, Param, Presence, capabilities};
 
 /// Every row with its target keys, parameters, needs, object, ground truth and witness.
 pub fn schema() -> Value {
-    json!({ "format": 1, "capabilities": capabilities().iter().map(row).collect::<Vec<_>>() })
+    json!({ "format": 1, "capabilities": capabilities().iter().map(describe).collect::<Vec<_>>() })
 }
 
-fn row(capability: &Capability) -> Value {
+/// One row with everything that the table says.
+pub fn describe(capability: &Capability) -> Value {
     json!({
         "id": capability.id,
         "name": capability.name,

@@ -19,7 +19,7 @@ pub use id::{
     VersionId,
 };
 pub use name::{Slot, SystemCode};
-pub use problem::{ErrorKind, Problem, Result, nearest};
+pub use problem::{ErrorKind, Problem, Result, counted, nearest};
 pub use state::{ExecutionState, IllegalTransition, PackState, RunState, TaskKind, TaskState};
 pub use truth::{Role, Truth, TruthEntry};
 pub use verdict::Verdict;

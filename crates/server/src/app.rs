@@ -8,6 +8,7 @@ pub mod event;
 mod fault;
 mod health;
 mod injection;
+mod kill_switch;
 mod register;
 mod release;
 mod run;

@@ -1,13 +1,11 @@
 //! Reading what a request carries; what is wrong with it is told in the one error form.
 
-use std::str::FromStr;
-
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use model::{ErrorKind, Problem, RunId, TaskId};
+use model::{ErrorKind, Problem, TaskId};
 use serde::de::DeserializeOwned;
 
 use crate::reply::Refusal;
@@ -83,23 +81,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
-/// The id of a run in a path.
-///
-/// # Errors
-/// `run.id_malformed`.
-pub fn run_id(text: &str) -> model::Result<RunId> {
-    id(text, "run.id_malformed", "a run's id")
-}
-
 /// # Errors
 /// `task.id_malformed`.
 pub fn task_id(text: &str) -> model::Result<TaskId> {
-    id(text, "task.id_malformed", "a task's id")
-}
-
-fn id<T: FromStr>(text: &str, code: &'static str, what: &str) -> model::Result<T> {
     text.parse().map_err(|_| {
-        Problem::new(ErrorKind::Invalid, code, format!("this is not {what}"))
+        Problem::new(ErrorKind::Invalid, "task.id_malformed", "this is not a task's id")
             .place("path")
             .found(format!("`{text}`"))
             .expected("a UUID")

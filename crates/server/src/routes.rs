@@ -9,6 +9,7 @@ mod doctor;
 mod fault;
 mod health;
 mod injection;
+mod kill_switch;
 mod run;
 mod stream;
 mod submit;
@@ -45,8 +46,10 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(system::register))
         .routes(routes!(system::show, system::update, system::unregister))
         .routes(routes!(fault::points))
+        .routes(routes!(fault::point))
         .routes(routes!(fault::capabilities))
         .routes(routes!(fault::capability))
+        .routes(routes!(kill_switch::show, kill_switch::set))
         .routes(routes!(submit::submit))
         .routes(routes!(run::list))
         .routes(routes!(run::show))

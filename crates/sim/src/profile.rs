@@ -61,7 +61,8 @@ const BASE: Profile = Profile {
     workers: u32::MAX,
     backlog: u32::MAX,
     listeners: 1,
-    cpu_limit: 1.0,
+    // Both follow from what the service is; see `of`.
+    cpu_limit: 0.0,
     cpu_idle: 0.002,
     memory_limit: 512.0 * MIB,
     memory_base: 40.0 * MIB,
@@ -69,7 +70,7 @@ const BASE: Profile = Profile {
     start: (1.0, 3.0),
     cold: (1.2, 1.6),
     warm_time: 5.0,
-    work_ms: (1.0, 3.0),
+    work_ms: (0.0, 0.0),
     work_cv: 0.8,
     patience: None,
     idle_connections: 2,
@@ -86,40 +87,35 @@ const SPRING: Profile = Profile {
     start: (20.0, 45.0),
     cold: (3.0, 6.0),
     warm_time: 15.0,
-    work_ms: (2.0, 5.0),
     idle_connections: 5,
     ..BASE
 };
 
 /// A reverse proxy that gives its upstream 60 s.
-const GATEWAY: Profile =
-    Profile { cpu_limit: 2.0, work_ms: (0.3, 0.6), patience: Some(60 * SECOND), idle_connections: 32, ..BASE };
+const GATEWAY: Profile = Profile { patience: Some(60 * SECOND), idle_connections: 32, ..BASE };
 
 /// Users with a patience of 30 s; their machine is not the bottleneck.
-const LOADGEN: Profile = Profile { cpu_limit: 4.0, patience: Some(30 * SECOND), idle_connections: 100, ..BASE };
+const LOADGEN: Profile = Profile { patience: Some(30 * SECOND), idle_connections: 100, ..BASE };
 
 /// A relational database: a thread per connection; indexed statements of about 1 ms.
 const DATABASE: Profile = Profile {
-    cpu_limit: 4.0,
     cpu_idle: 0.03,
     memory_limit: 4096.0 * MIB,
     memory_base: 900.0 * MIB,
     start: (10.0, 20.0),
     cold: (2.0, 4.0),
     warm_time: 20.0,
-    work_ms: (0.5, 1.5),
     work_cv: 1.0,
     ..BASE
 };
 
-const BROKER: Profile =
-    Profile { cpu_idle: 0.02, memory_base: 140.0 * MIB, start: (8.0, 15.0), work_ms: (0.1, 0.3), work_cv: 0.5, ..BASE };
+const BROKER: Profile = Profile { cpu_idle: 0.02, memory_base: 140.0 * MIB, start: (8.0, 15.0), work_cv: 0.5, ..BASE };
 
-const SCRIPT: Profile =
-    Profile { workers: 40, backlog: 100, memory_base: 80.0 * MIB, start: (2.0, 6.0), work_ms: (2.0, 5.0), ..BASE };
+const SCRIPT: Profile = Profile { workers: 40, backlog: 100, memory_base: 80.0 * MIB, start: (2.0, 6.0), ..BASE };
 
 pub fn of(service: &Service) -> Profile {
-    match (service.kind, service.language) {
+    let capacity = service.capacity();
+    let usual = match (service.kind, service.language) {
         (Kind::Loadgen, _) => LOADGEN,
         (Kind::Gateway, _) => GATEWAY,
         (Kind::Db | Kind::Cache, _) => DATABASE,
@@ -127,5 +123,6 @@ pub fn of(service: &Service) -> Profile {
         _ if service.runs_on_jvm() => SPRING,
         (_, Language::Python | Language::Javascript | Language::Typescript | Language::Ruby | Language::Php) => SCRIPT,
         _ => BASE,
-    }
+    };
+    Profile { cpu_limit: capacity.cores, work_ms: capacity.work_ms, ..usual }
 }

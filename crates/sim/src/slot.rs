@@ -39,6 +39,8 @@ pub fn observed(state: &SlotState) -> Option<ReleaseObservation> {
 pub fn observed_fault(fault: &FaultRecord) -> FaultObservation {
     FaultObservation {
         name: fault.object.name.clone(),
+        slot: fault.object.slot.clone(),
+        labels: fault.object.labels.clone(),
         phase: if fault.ended_at.is_some() { FaultPhase::Recovered } else { FaultPhase::Active },
         pods: fault.pods.clone(),
         started_at: Some(fault.started_at),
@@ -146,6 +148,8 @@ pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) 
     held.admit(&inner.folder, fence)?;
     let gone = FaultObservation {
         name: name.to_owned(),
+        slot: held.state.slot.clone(),
+        labels: Default::default(),
         phase: FaultPhase::Recovered,
         pods: Vec::new(),
         started_at: None,

@@ -10,6 +10,7 @@ use crate::entity;
 use crate::event::{self, NewEvent, Origin};
 use crate::failure::{Failure, Work, lost};
 use crate::missing::not_found;
+use crate::query::starting;
 
 /// One pipeline pass over one slot.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +87,14 @@ impl Run {
 }
 
 impl Store {
+    /// The runs whose ids start with `prefix`, at most `most` of them.
+    pub async fn runs_starting(&self, prefix: &str, most: u64) -> Result<Vec<RunId>> {
+        use sea_orm::QuerySelect;
+        let select = entity::run::Entity::find().filter(starting(entity::run::Column::Id, prefix)).limit(most);
+        let rows = select.all(self.reader()).await.map_err(Failure::from)?;
+        Ok(rows.iter().map(|row| uuid(&row.id).map(RunId)).collect::<Work<_>>()?)
+    }
+
     /// One run.
     ///
     /// # Errors

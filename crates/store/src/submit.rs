@@ -29,7 +29,7 @@ pub struct Submission {
 /// Makes a repeated call give the first one's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// At most 190 characters.
+    /// `scope/key`, at most 190 characters; the caller knows the part after the scope only.
     pub key: String,
     /// SHA-256, in hexadecimal, of the request that the key stands for.
     pub fingerprint: String,
@@ -81,6 +81,17 @@ impl Store {
             }
             other => other,
         }
+    }
+}
+
+impl Store {
+    /// What an earlier submission with this key stored, if there was one.
+    ///
+    /// # Errors
+    /// `idempotency.key_reused` when the key stands for another request.
+    pub async fn submitted(&self, key: &IdempotencyKey) -> Result<Option<Submitted>> {
+        let earlier = self.write(|tx, _| Box::pin(async move { earlier::<Submitted>(tx, Some(key)).await })).await?;
+        Ok(earlier.map(|earlier| Submitted { deduplicated: true, ..earlier }))
     }
 }
 
@@ -184,7 +195,7 @@ pub(crate) async fn earlier<T: DeserializeOwned>(
             "idempotency.key_reused",
             "the idempotency key was used for another request",
         )
-        .found(format!("`{}`", key.key))
+        .found(format!("`{}`", key.key.split_once('/').map_or(key.key.as_str(), |(_, own)| own)))
         .fix("use a new key for a new request")
         .into());
     }

@@ -4,16 +4,23 @@
 //! same layout overrides or adds systems ([`Catalog::with_folder`]). Loading checks every cross reference, so whoever
 //! holds a [`Topology`] may rely on it.
 
+mod capacity;
 mod catalog;
+mod folder;
+mod inspect;
 mod journey;
 mod lint;
 mod pattern;
 mod registration;
+mod review;
+mod spot;
 mod telemetry;
 mod topology;
 mod yaml;
 
+pub use capacity::{Capacity, DEFAULT_LOAD, Overload};
 pub use catalog::{Catalog, SystemData};
+pub use inspect::{Finding, Report, Severity, lint};
 pub use journey::{Journey, Request, Step};
 pub use pattern::PathPattern;
 pub use registration::{

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-use model::{ErrorKind, Problem};
+use model::{ErrorKind, Problem, nearest};
 
-use crate::{Kind, Protocol, Topology};
+use crate::{Call, Endpoint, Kind, Protocol, Service, Statement, Topology};
 
 /// Every finding, in file order. Journeys are checked while they are resolved.
 pub(crate) fn check(topology: &Topology) -> Vec<Problem> {
@@ -19,6 +19,14 @@ pub(crate) fn check(topology: &Topology) -> Vec<Problem> {
     lint.findings
 }
 
+/// A name that no service has, with the nearest one that is.
+pub(crate) fn unknown_service(topology: &Topology, name: &str) -> Problem {
+    let names = topology.services.iter().map(|service| service.name.as_str());
+    let problem = Problem::unknown("system.service_unknown", "service", name, names);
+    // It is the data that is wrong, not a question about it.
+    Problem { kind: ErrorKind::Invalid, ..problem }
+}
+
 struct Lint<'a> {
     topology: &'a Topology,
     findings: Vec<Problem>,
@@ -28,6 +36,11 @@ impl<'a> Lint<'a> {
     fn services(&mut self) {
         self.unique("topology.yaml: services", self.topology.services.iter().map(|service| &service.name));
         for service in &self.topology.services {
+            self.connected(service);
+            if service.cpu_millis.is_some_and(|millis| !(10..=128_000).contains(&millis)) {
+                let place = format!("topology.yaml: services.{}.cpu_millis", service.name);
+                self.report(&place, "the CPU limit is out of range", "10 to 128000 thousandths of a core");
+            }
             // A worker may take its messages from a broker and listen on nothing.
             let fits = match service.kind {
                 Kind::Loadgen => service.port.is_none(),
@@ -49,8 +62,9 @@ impl<'a> Lint<'a> {
         let place = "topology.yaml: calls";
         self.unique(place, self.topology.calls.iter().map(|call| format!("{} -> {}", call.from, call.to)));
         for call in &self.topology.calls {
-            for name in [Some(&call.from), Some(&call.to), call.via.as_ref()].into_iter().flatten() {
-                self.known_service(place, name);
+            self.known_service(&format!("{place}.{}", call.from), &call.from);
+            for name in [Some(&call.to), call.via.as_ref()].into_iter().flatten() {
+                self.known_service(&format!("{place}.{}.{}", call.from, call.to), name);
             }
             if call.operations.is_empty() {
                 self.report(&format!("{place}.{}.{}", call.from, call.to), "the call has no operation", "one or more");
@@ -61,21 +75,38 @@ impl<'a> Lint<'a> {
         }
     }
 
+    /// Operations are declared where they are answered; messages name their queue themselves.
     fn call_operation(&mut self, from: &str, to: &str, protocol: Protocol, operation: &str) {
-        let known = match protocol {
-            Protocol::Http => self.topology.endpoint_index(to, operation).is_some(),
-            protocol if protocol.is_rpc() => self.topology.rpc_index(to, operation).is_some(),
-            protocol if protocol.is_store() => self.topology.statement_index(from, operation).is_some(),
-            _ => true,
+        let topology = self.topology;
+        let (what, known): (&str, Vec<String>) = match protocol {
+            Protocol::Http => ("endpoint", topology.endpoints_of(to).map(Endpoint::operation).collect()),
+            protocol if protocol.is_rpc() => {
+                ("remote procedure", topology.rpcs_of(to).map(|rpc| rpc.operation.clone()).collect())
+            }
+            protocol if protocol.is_store() => {
+                ("statement", topology.statements_of(from).map(Statement::operation).collect())
+            }
+            _ => return,
         };
-        if !known {
-            let place = format!("topology.yaml: calls.{from}.{to}: `{operation}`");
-            self.report(
-                &place,
-                "the operation is not known",
-                "an endpoint, a remote procedure or a statement in points.yaml",
-            );
+        if known.iter().any(|name| name == operation) || topology.service(to).is_none() {
+            return;
         }
+        let owner = if protocol.is_store() { from } else { to };
+        let message = format!("nobody serves the operation: `{owner}` declares no such {what}");
+        let problem = Problem::new(ErrorKind::Invalid, "system.operation_unserved", message)
+            .place(format!("topology.yaml: calls.{from}.{to}: `{operation}`"))
+            .found(format!("`{operation}`"));
+        const LISTED: usize = 8;
+        let mut names: Vec<&str> = known.iter().map(String::as_str).take(LISTED).collect();
+        if known.len() > LISTED {
+            names.push("...");
+        }
+        let expected = if names.is_empty() { format!("a {what} in points.yaml") } else { names.join(", ") };
+        let fix = match nearest(operation, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("declare it for `{owner}` in points.yaml, or take it out of the call"),
+        };
+        self.findings.push(problem.expected(expected).fix(fix));
     }
 
     fn endpoints(&mut self) {
@@ -83,12 +114,16 @@ impl<'a> Lint<'a> {
         let names = self.topology.endpoints.iter().map(|item| format!("{} {}", item.service, item.operation()));
         self.unique(place, names);
         for endpoint in &self.topology.endpoints {
-            self.known_service(place, &endpoint.service);
+            self.known_service(&format!("{place}.{}", endpoint.service), &endpoint.service);
             if !endpoint.route.starts_with('/') {
-                self.report(&format!("{place}.{}", endpoint.operation()), "the route is not absolute", "`/...`");
+                self.report(
+                    &format!("{place}.{}.{}", endpoint.service, endpoint.operation()),
+                    "the route is not absolute",
+                    "`/...`",
+                );
             }
             if !(200..400).contains(&endpoint.status) {
-                let place = format!("{place}.{}", endpoint.operation());
+                let place = format!("{place}.{}.{}", endpoint.service, endpoint.operation());
                 self.report(&place, "the status of a success is none", "200 to 399");
             }
         }
@@ -98,7 +133,7 @@ impl<'a> Lint<'a> {
         let place = "points.yaml: rpcs";
         self.unique(place, self.topology.rpcs.iter().map(|item| format!("{} {}", item.service, item.operation)));
         for rpc in &self.topology.rpcs {
-            self.known_service(place, &rpc.service);
+            self.known_service(&format!("{place}.{}", rpc.service), &rpc.service);
             if rpc.operation.split_once('/').is_none_or(|(service, method)| service.is_empty() || method.is_empty()) {
                 let place = format!("{place}.{}.{}", rpc.service, rpc.operation);
                 self.report(&place, "the operation names no method", "`package.Service/Method`");
@@ -111,8 +146,11 @@ impl<'a> Lint<'a> {
         let names = self.topology.statements.iter().map(|item| format!("{} {}", item.service, item.operation()));
         self.unique(place, names);
         for statement in &self.topology.statements {
-            self.known_service(place, &statement.service);
-            self.known_service(place, &statement.instance);
+            self.known_service(&format!("{place}.{}", statement.service), &statement.service);
+            self.known_service(
+                &format!("{place}.{}.{}", statement.service, statement.operation()),
+                &statement.instance,
+            );
             let place = format!("{place}.{}.{}", statement.service, statement.operation());
             match self.topology.call(&statement.service, &statement.instance) {
                 None => self.report(&place, "the client does not call that data store", "a call in topology.yaml"),
@@ -129,7 +167,7 @@ impl<'a> Lint<'a> {
         let names = self.topology.methods.iter().map(|item| format!("{} {}.{}", item.service, item.class, item.method));
         self.unique(place, names);
         for method in &self.topology.methods {
-            self.known_service(place, &method.service);
+            self.known_service(&format!("{place}.{}", method.service), &method.service);
             if self.topology.service(&method.service).is_some_and(|service| !service.runs_on_jvm()) {
                 self.report(&format!("{place}.{}", method.service), "the service runs on no JVM", "a JVM service");
             }
@@ -149,10 +187,34 @@ impl<'a> Lint<'a> {
         }
     }
 
+    /// A service that calls nothing and that nothing calls is a leftover, unless the data says that it is idle.
+    fn connected(&mut self, service: &Service) {
+        let named = |call: &Call| {
+            [Some(&call.from), Some(&call.to), call.via.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|name| *name == service.name)
+        };
+        if service.idle || service.disabled || self.topology.calls.iter().any(named) {
+            return;
+        }
+        let problem = Problem::new(
+            ErrorKind::Invalid,
+            "system.service_unused",
+            "nothing calls the service, and it calls nothing",
+        );
+        self.findings.push(
+            problem
+                .place(format!("topology.yaml: services.{}", service.name))
+                .found(format!("`{}`", service.name))
+                .expected("a call in topology.yaml")
+                .fix("declare its calls, mark it `idle: true`, or remove it"),
+        );
+    }
+
     fn known_service(&mut self, place: &str, name: &str) {
         if self.topology.service(name).is_none() {
-            let names = self.topology.services.iter().map(|service| service.name.as_str());
-            self.findings.push(Problem::unknown("system.data_inconsistent", "service", name, names).place(place));
+            self.findings.push(unknown_service(self.topology, name).place(place.to_owned()));
         }
     }
 
@@ -166,7 +228,9 @@ impl<'a> Lint<'a> {
             }
         }
         for name in twice {
-            self.report(&format!("{place}: {name}"), "declared twice", "one declaration");
+            let problem = Problem::new(ErrorKind::Invalid, "system.name_repeated", "declared twice");
+            let place = format!("{place}.{}", name.replacen(" -> ", ".", 1));
+            self.findings.push(problem.place(place).found(format!("`{name}`")).expected("one declaration"));
         }
     }
 

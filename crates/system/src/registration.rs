@@ -154,31 +154,43 @@ impl Signal {
 }
 
 impl Registration {
-    /// Checks what types cannot: the format's version and every regular expression.
-    pub(crate) fn check(&self, place: &str) -> Result<()> {
+    /// Checks what types cannot: the format's version, every regular expression, and that they fit the code. The place
+    /// of a finding is the key.
+    pub(crate) fn check(&self) -> Vec<Problem> {
+        let mut findings = Vec::new();
         if self.format != 1 {
-            return Err(Problem::new(ErrorKind::Invalid, "system.format_unknown", "the file's format is not known")
-                .place(format!("{place}: format"))
-                .found(self.format.to_string())
-                .expected("1"));
+            let problem = Problem::new(ErrorKind::Invalid, "system.format_unknown", "the file's format is not known");
+            findings.push(problem.place("format").found(self.format.to_string()).expected("1"));
         }
-        let named = [("namespace_pattern", &self.namespace_pattern), ("extract_pattern", &self.extract_pattern)];
-        let templates = self.profile.path_templates.iter().map(|template| ("path_templates", &template.pattern));
-        for (field, pattern) in named.into_iter().chain(templates) {
-            compile(pattern).map_err(|problem| problem.place(format!("{place}: {field}")))?;
+        let templates = self.profile.path_templates.iter();
+        for template in templates {
+            findings.extend(compile(&template.pattern).err().map(|problem| problem.place("profile.path_templates")));
         }
         let first_slot = format!("{}0", self.code);
-        if !compile(&self.namespace_pattern)?.is_match(&first_slot) {
-            return Err(Problem::new(
-                ErrorKind::Invalid,
-                "system.pattern_misses_code",
-                "the namespace pattern does not match the system's own slots",
-            )
-            .place(format!("{place}: namespace_pattern"))
-            .found(format!("`{}`", self.namespace_pattern))
-            .expected(format!("a pattern that matches `{first_slot}`")));
+        match compile(&self.namespace_pattern) {
+            Ok(pattern) if pattern.is_match(&first_slot) => {}
+            Ok(_) => findings.push(self.misses("namespace_pattern", &self.namespace_pattern, "matches")),
+            Err(problem) => findings.push(problem.place("namespace_pattern")),
         }
-        Ok(())
+        match compile(&self.extract_pattern) {
+            Ok(_) if self.slot_number(&first_slot) == Some(0) => {}
+            Ok(_) => findings.push(self.misses("extract_pattern", &self.extract_pattern, "finds code and number in")),
+            Err(problem) => findings.push(problem.place("extract_pattern")),
+        }
+        findings
+    }
+
+    fn misses(&self, key: &str, pattern: &str, verb: &str) -> Problem {
+        let code = &self.code;
+        Problem::new(
+            ErrorKind::Invalid,
+            "system.pattern_misses_code",
+            "the pattern does not fit the system's own slots",
+        )
+        .place(key)
+        .found(format!("`{pattern}`"))
+        .expected(format!("a pattern that {verb} `{code}0`"))
+        .fix(if key == "extract_pattern" { format!(r"`^({code})(\d+)$`") } else { format!(r"`^{code}\d+$`") })
     }
 
     /// The slot's number if `namespace` is one of this system's.

@@ -363,8 +363,7 @@ fn finding(place: &str, found: String, expected: &str) -> Problem {
 }
 
 fn unknown_service(place: &str, name: &str, topology: &Topology) -> Problem {
-    let known: Vec<&str> = topology.services.iter().map(|service| service.name.as_str()).collect();
-    Problem::unknown("system.data_inconsistent", "service", name, known).place(format!("telemetry.yaml: {place}"))
+    crate::lint::unknown_service(topology, name).place(format!("telemetry.yaml: {place}.{name}"))
 }
 
 #[cfg(test)]

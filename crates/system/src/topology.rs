@@ -131,6 +131,9 @@ pub struct Service {
     /// `service.name` of its telemetry, where it is not the service's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_name: Option<String>,
+    /// CPU limit of its container in thousandths of a core, where it is not the usual one of its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u32>,
     /// Runs on a Java virtual machine without being written in Java.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub jvm: bool,
@@ -343,9 +346,8 @@ pub(crate) struct Parts {
 }
 
 impl Topology {
-    /// # Errors
-    /// Every cross reference that does not hold.
-    pub(crate) fn new(parts: Parts, journeys: crate::journey::File) -> Result<Self, Vec<Problem>> {
+    /// The topology, with every cross reference that does not hold; it is of use only when there is none.
+    pub(crate) fn new(parts: Parts, journeys: crate::journey::File) -> (Self, Vec<Problem>) {
         let mut topology = Self {
             index: Index::new(&parts),
             telemetry: Telemetry::usual(&parts.services),
@@ -362,7 +364,7 @@ impl Topology {
             Ok(journeys) => topology.journeys = journeys,
             Err(more) => findings.extend(more),
         }
-        if findings.is_empty() { Ok(topology) } else { Err(findings) }
+        (topology, findings)
     }
 
     pub fn service(&self, name: &str) -> Option<&Service> {

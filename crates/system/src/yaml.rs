@@ -2,27 +2,101 @@
 
 use std::collections::BTreeMap;
 
-use model::{ErrorKind, Problem, Result};
+use model::{ErrorKind, Problem, nearest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::{Path, Segment};
 
+use crate::spot::{Node, Step};
 use crate::topology::Parts;
 use crate::{Call, Endpoint, Method, PathPattern, Phase, Protocol, Retry, Rpc, Service, Statement, StoreSystem};
 
-/// Reads one document; unknown and duplicate keys are errors.
+/// Reads one document; unknown and duplicate keys are errors. Where a key is unknown, all of them are told.
 ///
 /// # Errors
-/// `system.file_malformed`, naming file, line and column.
-pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T> {
+/// `system.file_malformed`, `system.key_unknown`, naming file, line and column.
+pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec<Problem>> {
     serde_saphyr::from_str(text).map_err(|error| {
         let place = match error.location() {
             Some(at) => format!("{file}:{}:{}", at.line(), at.column()),
             None => file.to_owned(),
         };
-        Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads")
-            .place(place)
-            .found(error.without_snippet().to_string())
+        let found = error.without_snippet().to_string();
+        let unknown = unknown_keys::<T>(file, text);
+        if unknown.is_empty() {
+            let problem =
+                Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads");
+            return vec![problem.place(place).found(found)];
+        }
+        unknown
     })
+}
+
+/// Most unknown keys of a file that are told.
+const MOST_UNKNOWN: usize = 50;
+
+/// Every key that means nothing, found by leaving out one after the other; then what is wrong beside them, if anything.
+fn unknown_keys<T: DeserializeOwned>(file: &str, text: &str) -> Vec<Problem> {
+    let Ok(mut value) = serde_saphyr::from_str::<Value>(text) else { return Vec::new() };
+    let Some(tree) = Node::of(text) else { return Vec::new() };
+    let mut findings = Vec::new();
+    while findings.len() < MOST_UNKNOWN {
+        let Err(error) = serde_path_to_error::deserialize::<_, T>(&value) else { break };
+        let message = error.inner().to_string();
+        let line = tree.line_at(error.path().iter().filter_map(step));
+        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let is_unknown = message.starts_with("unknown field");
+        let Some((&key, known)) = quoted.split_first().filter(|_| is_unknown) else {
+            if !findings.is_empty() {
+                let problem =
+                    Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads");
+                findings.push(problem.place(format!("{file}:{line}:1")).found(message));
+            }
+            break;
+        };
+        let problem = Problem::new(ErrorKind::Invalid, "system.key_unknown", "the key means nothing here")
+            .place(format!("{file}:{line}:1"))
+            .found(format!("`{key}`"))
+            .expected(known.join(", "));
+        findings.push(match nearest(key, known.iter().copied()) {
+            Some(near) => problem.fix(format!("did you mean `{near}`?")),
+            None => problem.fix("remove it"),
+        });
+        if !remove(&mut value, error.path(), key) {
+            break;
+        }
+    }
+    findings
+}
+
+fn step(segment: &Segment) -> Option<Step<'_>> {
+    match segment {
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } => Some(Step::Key(key)),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    }
+}
+
+/// Takes the key away; the path may end with the key itself or with the map that holds it.
+fn remove(value: &mut Value, path: &Path, key: &str) -> bool {
+    let mut here = value;
+    for segment in path {
+        let is_key = matches!(segment, Segment::Map { key: name } if name == key);
+        if is_key && here.get(key).is_some() {
+            break;
+        }
+        let next = match segment {
+            Segment::Seq { index } => here.get_mut(*index),
+            Segment::Map { key } => here.get_mut(key),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        };
+        match next {
+            Some(next) => here = next,
+            None => return false,
+        }
+    }
+    here.as_object_mut().is_some_and(|members| members.remove(key).is_some())
 }
 
 /// File `topology.yaml`.
@@ -132,7 +206,7 @@ struct MethodRow {
 ///
 /// # Errors
 /// `system.format_unknown`.
-pub(crate) fn parts(topology: TopologyFile, points: PointsFile) -> Result<Parts> {
+pub(crate) fn parts(topology: TopologyFile, points: PointsFile) -> Result<Parts, Problem> {
     for (file, format) in [("topology.yaml", topology.format), ("points.yaml", points.format)] {
         if format != 1 {
             return Err(Problem::new(ErrorKind::Invalid, "system.format_unknown", "the file's format is not known")

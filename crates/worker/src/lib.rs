@@ -9,6 +9,7 @@ mod limit;
 mod profile;
 mod settle;
 mod step;
+mod sweep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,6 +129,9 @@ async fn beat(parts: Arc<Parts>) {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => tracing::info!(count = taken.len(), "took over what a dead process held"),
             Err(problem) => tracing::warn!("cannot look after the leases of others: {}", problem.chain()),
+        }
+        if let Err(problem) = sweep::run(&parts).await {
+            tracing::warn!("cannot look for faults that nobody holds: {}", problem.chain());
         }
     }
 }

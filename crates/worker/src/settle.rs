@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api::spec::RunSpec;
 use futures::FutureExt;
-use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime};
+use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime, counted};
 use store::{ClaimedTask, Effects, Finish, InjectionChange, LogLevel, NewEvent, TaskError, Wait};
 
 use crate::Parts;
@@ -126,7 +126,7 @@ async fn cancel(context: &Context<'_>) -> Result<()> {
         Ok(removed) => removed,
         Err(problem) => return again(context, &problem).await,
     };
-    let words = format!("the run is cancelled: {removed} faults removed, the namespace emptied");
+    let words = format!("the run is cancelled: {} removed, the namespace emptied", counted(removed, "fault"));
     let effects =
         Effects { finish: Some(Finish::cancelled()), ..Effects::event(NewEvent::new("trace.cancelled", words)) };
     offer(context, Verb::Cancel(Box::new(effects))).await
@@ -138,11 +138,12 @@ async fn fail(context: &Context<'_>, problem: &Problem) -> Result<()> {
     if problem.kind.retryable() && context.task.failures + 1 < context.task.max_failures {
         return again(context, problem).await;
     }
-    if let Err(owed) = step::discharge::run(context).await {
-        return again(context, &owed).await;
-    }
+    let removed = match step::discharge::run(context).await {
+        Ok(removed) => removed,
+        Err(owed) => return again(context, &owed).await,
+    };
     let error = TaskError::from(problem);
-    let effects = given_up(context, problem, &error);
+    let effects = given_up(context, problem, &error, removed);
     offer(context, Verb::Fail(error, None, Box::new(effects))).await
 }
 
@@ -153,8 +154,9 @@ async fn again(context: &Context<'_>, problem: &Problem) -> Result<()> {
     offer(context, Verb::Fail(TaskError::from(problem), Some(at), Box::default())).await
 }
 
-/// What is stored with a step that is given up: the state of the pack, the verdict if the error is one, the run's end.
-fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError) -> Effects {
+/// What is stored with a step that is given up: the state of the pack, the verdict if the error is one, the run's end,
+/// and how many of its faults were still on and are removed now.
+fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError, removed: usize) -> Effects {
     let is_detector = context.task.algorithm.as_deref() == Some(context.spec.detector.name.as_str());
     let (state, verdict, event) = match context.task.kind {
         TaskKind::RestartPedestal => (None, None, "restart.pedestal.failed"),
@@ -168,11 +170,15 @@ fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError) -> Effe
         _ => (None, None, "algorithm.run.failed"),
     };
     let injection = InjectionChange { state, verdict, ..InjectionChange::default() };
+    let words = match removed {
+        0 => error.to_string(),
+        _ => format!("{error}; {} removed", counted(removed, "live fault")),
+    };
     Effects {
         verdict,
         injection: Some(injection),
         finish: Some(Finish::failed(error)),
-        ..Effects::event(NewEvent::new(event, error.to_string()))
+        ..Effects::event(NewEvent::new(event, words))
     }
 }
 

@@ -50,6 +50,13 @@ pub enum Outcome {
     Wait(Wait, WallTime),
 }
 
+/// How much of the wanted time has passed.
+pub enum Passed {
+    Some,
+    All,
+    Wait(Outcome),
+}
+
 impl Outcome {
     pub fn done(effects: Effects) -> Self {
         Self::Done(Box::new(effects))
@@ -97,15 +104,24 @@ impl Context<'_> {
     /// run is still wanted: nobody who cancels a run waits for the end of an hour's window.
     pub async fn run_until(&self, hold: &Hold, until: DataTime) -> Result<Option<Outcome>> {
         loop {
-            self.still_wanted().await?;
-            let next = until.min(self.parts.cluster.now(&hold.slot).await? + STRETCH);
-            match self.parts.cluster.run_until(&hold.fence, &hold.slot, next).await? {
-                Reach::Reached if next == until => return Ok(None),
-                Reach::Reached => {}
-                Reach::Wake(at) => {
-                    let message = format!("the time of {} has not reached {until}", hold.slot);
-                    return Ok(Some(Outcome::Wait(Wait::new("time.not_reached", message), at)));
-                }
+            match self.pass(hold, until).await? {
+                Passed::Some => {}
+                Passed::All => return Ok(None),
+                Passed::Wait(outcome) => return Ok(Some(outcome)),
+            }
+        }
+    }
+
+    /// One stretch of [`Self::run_until`].
+    pub async fn pass(&self, hold: &Hold, until: DataTime) -> Result<Passed> {
+        self.still_wanted().await?;
+        let next = until.min(self.parts.cluster.now(&hold.slot).await? + STRETCH);
+        match self.parts.cluster.run_until(&hold.fence, &hold.slot, next).await? {
+            Reach::Reached if next == until => Ok(Passed::All),
+            Reach::Reached => Ok(Passed::Some),
+            Reach::Wake(at) => {
+                let message = format!("the time of {} has not reached {until}", hold.slot);
+                Ok(Passed::Wait(Outcome::Wait(Wait::new("time.not_reached", message), at)))
             }
         }
     }

@@ -3,6 +3,7 @@
 use api::board::{Board, BoardQuery, BoardRow, Figure};
 use clap::Args;
 use client::Failure;
+use model::counted;
 
 use super::Done;
 use crate::error::Exit;
@@ -66,14 +67,20 @@ pub fn run(arguments: Arguments, session: &Session) -> Done {
 }
 
 fn print(session: &Session, board: &Board) -> Result<(), Failure> {
-    session.out.write(&format!("{} packs; hit = {}; onset {}\n\n", board.origin, board.rule, board.onset))?;
+    session.out.write(&format!("packs: {}; hit = {}; onset {}\n\n", board.origin, board.rule, board.onset))?;
     session.out.table(&board.rows, COLUMNS)?;
     let mut text = String::from("\n");
     for view in &board.views {
         let chance = view.chance;
         text.push_str(&format!(
-            "by chance, {}: AC@1 {:.2}, AC@3 {:.2}, AC@5 {:.2}, Avg@5 {:.2}, MRR {:.2} ({} packs)\n",
-            view.row, chance.ac1, chance.ac3, chance.ac5, chance.avg5, chance.mrr, view.packs
+            "by chance, {}: AC@1 {:.2}, AC@3 {:.2}, AC@5 {:.2}, Avg@5 {:.2}, MRR {:.2} ({})\n",
+            view.row,
+            chance.ac1,
+            chance.ac3,
+            chance.ac5,
+            chance.avg5,
+            chance.mrr,
+            counted(view.packs, "pack")
         ));
     }
     text.push_str(&format!("{}\n", board.definition));

@@ -48,6 +48,9 @@ pub enum Command {
         name: String,
         #[command(flatten)]
         to: Destination,
+        /// Replace the file if it is there
+        #[arg(long, requires = "output_file")]
+        force: bool,
     },
     /// Compare a datapack with its checksums
     Verify {
@@ -103,8 +106,8 @@ pub fn run(command: Command, session: &Session) -> Done {
             flatten(client.files(&name)?.files, &mut files);
             session.out.items(&files, &[("PATH", |file| file.path.clone()), ("SIZE", |file| file.size.clone())])?;
         }
-        Command::Download { name, to } => match (to.output_file, to.output_dir) {
-            (Some(file), _) => download_archive(session, &client, &name, &file)?,
+        Command::Download { name, to, force } => match (to.output_file, to.output_dir) {
+            (Some(file), _) => download_archive(session, &client, &name, &file, force)?,
             (None, folder) => download_files(session, &client, &name, &folder.unwrap_or_default())?,
         },
         Command::Verify { name } => {
@@ -158,7 +161,13 @@ fn flatten(nodes: Vec<FileNode>, into: &mut Vec<FileNode>) {
     }
 }
 
-fn download_archive(session: &Session, client: &Client, name: &str, path: &Path) -> Result<(), Failure> {
+fn download_archive(session: &Session, client: &Client, name: &str, path: &Path, force: bool) -> Result<(), Failure> {
+    if path.exists() && !force {
+        return Err(Problem::new(ErrorKind::Conflict, "download.exists", "the target is there already")
+            .place(path.display().to_string())
+            .fix("replace it with `--force`, or choose another `--output-file`")
+            .into());
+    }
     let part = part_of(path);
     let result: Result<(u64, String), Failure> = (|| {
         let body = client.archive(name)?.into_body();

@@ -28,7 +28,16 @@ pub enum Command {
         paging: Paging,
     },
     /// Show one execution with its ranking
-    Get { id: i32 },
+    Get {
+        /// Number
+        #[arg(value_parser = execution_id)]
+        id: i32,
+    },
+}
+
+fn execution_id(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "not the number of an execution; `aegisctl execution list` shows them".to_owned())
 }
 
 const COLUMNS: &[Column<Execution>] = &[

@@ -25,11 +25,14 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Submit {
     /// Read the submission from a YAML or JSON file (`-` for standard input); a list is a batch
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["system", "service", "capability", "target", "param", "no_fault", "paired_control", "seed", "origin", "slot", "normal", "abnormal", "load", "noise", "algorithm", "always_rank", "strict", "repeat"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["system", "point", "service", "capability", "target", "param", "no_fault", "paired_control", "seed", "origin", "slot", "normal", "abnormal", "load", "noise", "algorithm", "always_rank", "strict", "repeat"])]
     file: Option<PathBuf>,
-    /// Short code of the system
-    #[arg(long, value_name = "CODE", required_unless_present = "file")]
+    /// Short code of the system; a point says it as well
+    #[arg(long, value_name = "CODE", required_unless_present_any = ["file", "point"])]
     system: Option<String>,
+    /// Point to hit, which says service, fault and target; `aegisctl point list` shows them
+    #[arg(long, value_name = "ID", conflicts_with_all = ["service", "capability", "target", "no_fault"])]
+    point: Option<String>,
     /// Service to hit
     #[arg(long, value_name = "NAME", requires = "capability")]
     service: Option<String>,
@@ -40,7 +43,7 @@ pub struct Submit {
     #[arg(long, value_name = "KEY=VALUE", requires = "capability", value_parser = parse_pair)]
     target: Vec<(String, Value)>,
     /// Strength of the fault, or where on the service; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", requires = "capability", value_parser = parse_pair)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     param: Vec<(String, Value)>,
     /// Observe the system without a fault
     #[arg(long, conflicts_with_all = ["service", "capability", "paired_control"])]
@@ -206,14 +209,23 @@ fn print_batch(session: &Session, results: &[Value]) -> std::result::Result<(), 
 }
 
 fn request_of_flags(arguments: Submit) -> Result<RunRequest> {
-    let faults = match (arguments.service, arguments.capability) {
-        (Some(service), Some(capability)) => vec![FaultRequest {
-            service,
-            capability,
-            target: collect("--target", arguments.target)?,
-            params: collect("--param", arguments.param)?,
-        }],
-        _ => Vec::new(),
+    let params = collect("--param", arguments.param)?;
+    let target = collect("--target", arguments.target)?;
+    let faults = match (arguments.point, arguments.service, arguments.capability) {
+        (None, Some(service), Some(capability)) => {
+            vec![FaultRequest { point: None, service, capability, target, params }]
+        }
+        (Some(point), ..) => vec![FaultRequest { point: Some(point), params, ..FaultRequest::default() }],
+        _ if params.is_empty() => Vec::new(),
+        _ => {
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "usage.param_without_fault",
+                "there is no fault to parametrise",
+            )
+            .place("--param")
+            .expected("`--point`, or `--service` and `--capability`"));
+        }
     };
     Ok(RunRequest {
         system: arguments.system.unwrap_or_default(),

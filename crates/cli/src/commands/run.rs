@@ -37,13 +37,15 @@ pub enum Command {
     },
     /// Show one run with its tasks
     Get {
+        /// Id, or its beginning
         #[arg(value_parser = run_id)]
-        id: RunId,
+        id: String,
     },
     /// Follow a run to its end; the exit code says how it ended
     Watch {
+        /// Id, or its beginning
         #[arg(value_parser = run_id)]
-        id: RunId,
+        id: String,
         /// Start after the event of this number
         #[arg(long, value_name = "N", default_value_t = 0)]
         after: u64,
@@ -53,20 +55,23 @@ pub enum Command {
     },
     /// Say in words what a run waits for, or why it ended
     Why {
+        /// Id, or its beginning
         #[arg(value_parser = run_id)]
-        id: RunId,
+        id: String,
     },
     /// End a run, recover its faults and give its slot back
     Cancel {
+        /// Id, or its beginning
         #[arg(value_parser = run_id)]
-        id: RunId,
+        id: String,
         #[command(flatten)]
         consent: Consent,
     },
     /// Repeat a run that failed or was cancelled, from the step that failed or from an earlier one
     Retry {
+        /// Id, or its beginning
         #[arg(value_parser = run_id)]
-        id: RunId,
+        id: String,
         /// Step to start from: RestartPedestal, FaultInjection, BuildDatapack, RunAlgorithm or CollectResult
         #[arg(long, value_name = "STEP")]
         from: Option<String>,
@@ -80,7 +85,7 @@ const COLUMNS: &[Column<Run>] = &[
     ("SERVICE", |run| run.services.clone()),
     ("STATE", |run| run.state.to_string()),
     ("VERDICT", |run| or_dash(run.verdict.as_ref())),
-    ("REASON", |run| or_dash(run.reason.as_ref())),
+    ("REASON", |run| or_dash(own_reason(run))),
     ("LAST-EVENT", |run| run.last_event.clone()),
     ("STARTED", |run| run.start_time.clone()),
 ];
@@ -93,6 +98,12 @@ const TASKS: &[Column<Task>] = &[
     ("ATTEMPT", |task| task.attempt.to_string()),
     ("REASON", |task| or_dash(task.reason.as_ref())),
 ];
+
+/// The reason, where it says more than the verdict.
+fn own_reason(run: &Run) -> Option<&String> {
+    let verdict = run.verdict.map(|verdict| verdict.to_string());
+    run.reason.as_ref().filter(|reason| verdict.as_ref() != Some(*reason))
+}
 
 pub fn run(command: Command, session: &Session) -> Done {
     let client = session.client()?;
@@ -108,10 +119,13 @@ pub fn run(command: Command, session: &Session) -> Done {
                 })
             })?;
         }
-        Command::Get { id } => get(session, &client.run(id)?)?,
-        Command::Watch { id, after, timeout } => return watch(session, &client, id, after, deadline(timeout)),
+        Command::Get { id } => get(session, &client.run(client.find_run(&id)?)?)?,
+        Command::Watch { id, after, timeout } => {
+            let (deadline, id) = (deadline(timeout), client.find_run(&id)?);
+            return watch(session, &client, id, after, deadline);
+        }
         Command::Why { id } => {
-            let why = client.why(id)?;
+            let why = client.why(client.find_run(&id)?)?;
             session.out.record(&why, || {
                 let mut fields = vec![("State", why.state.to_string()), ("Answer", why.answer.clone())];
                 if !why.facts.is_empty() {
@@ -122,6 +136,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             })?;
         }
         Command::Cancel { id, consent } => {
+            let id = client.find_run(&id)?;
             session.confirm(&consent, &format!("cancel run {id}"))?;
             let reply = client.cancel(id)?;
             session.out.record(&reply, || {
@@ -134,7 +149,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             })?;
         }
         Command::Retry { id, from } => {
-            let reply = client.retry(id, &RetryRequest { from })?;
+            let reply = client.retry(client.find_run(&id)?, &RetryRequest { from })?;
             session.out.record(&reply, || {
                 vec![
                     ("Run", reply.id.to_string()),
@@ -163,7 +178,7 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
             ("Seed", run.seed.to_string()),
             ("State", run.state.to_string()),
             ("Verdict", or_dash(run.verdict.as_ref())),
-            ("Reason", or_dash(run.reason.as_ref())),
+            ("Reason", or_dash(own_reason(run))),
             ("Message", or_dash(run.message.as_ref())),
             ("Datapack", or_dash(run.injection_name.as_ref())),
             ("Group", run.group_id.to_string()),

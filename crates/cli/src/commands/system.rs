@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use api::system::{LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
 use clap::Subcommand;
 use client::Failure;
-use model::{ErrorKind, Problem, Result};
+use model::{ErrorKind, Problem, Result, counted};
 
 use super::Done;
 use crate::args::{Consent, Paging};
@@ -52,6 +52,8 @@ pub enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Check a folder with a system's data, or a folder of such folders; needs no server
+    Lint { folder: PathBuf },
     /// Remove a system from all five layers; finished runs and their datapacks stay
     Unregister {
         /// Short code
@@ -110,6 +112,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             });
             return register(session, requests.collect());
         }
+        Command::Lint { folder } => return super::lint::run(&folder, &session.out),
         Command::Unregister { name, consent } => {
             session.confirm(&consent, &format!("unregister `{name}`"))?;
             let report = session.client()?.unregister(&name)?;
@@ -181,7 +184,7 @@ fn fields(detail: &SystemDetail) -> Vec<(&'static str, String)> {
         fields.push(("Pedestal", format!("{} (revision {})", pedestal.version, pedestal.revision)));
         fields
             .push(("Chart", format!("{} {} from {}", pedestal.chart_name, pedestal.chart_version, pedestal.repo_url)));
-        fields.push(("Values", format!("{} leaves, digest {short}", pedestal.origins.len())));
+        fields.push(("Values", format!("{}, digest {short}", counted(pedestal.origins.len(), "value"))));
     }
     if let Some(seed) = &detail.seed {
         fields.push(("Seed", format!("{}, applied {}", seed.env, seed.applied_at)));
@@ -223,7 +226,7 @@ fn print_report(session: &Session, report: &RegisterReport) -> std::result::Resu
         return session.out.document(report);
     }
     let verb = if report.dry_run { "Would register" } else { "Registered" };
-    session.out.write(&format!("{verb} {}: {} values\n", report.name, report.writes.len()))?;
+    session.out.write(&format!("{verb} {}: {}\n", report.name, counted(report.writes.len(), "value")))?;
     if report.dry_run {
         return session.out.table(
             &report.writes,

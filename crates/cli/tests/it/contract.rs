@@ -38,3 +38,28 @@ fn doctor_works_with_nothing_running() {
     assert_eq!(gone.code, 4);
     assert_eq!(Home::new().run(&["doctor", "--only", "nothing.such"]).code, 7);
 }
+
+#[test]
+fn a_folder_of_system_data_is_checked_without_a_server() {
+    let home = Home::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/myshop");
+    for file in ["system", "topology", "points", "journeys"] {
+        let name = format!("{file}.yaml");
+        home.write(&format!("systems/myshop/{name}"), &std::fs::read_to_string(fixture.join(&name)).unwrap());
+    }
+    let lint = |form: &str| home.run(&["-o", form, "system", "lint", "systems/myshop"]);
+    assert_eq!((lint("json").code, lint("json").json()["findings"].as_array().unwrap().len()), (0, 0));
+    let topology = std::fs::read_to_string(fixture.join("topology.yaml")).unwrap();
+    home.write("systems/myshop/topology.yaml", &topology.replace("to: stock", "to: stok"));
+    let ran = lint("json");
+    assert_eq!(ran.code, 5);
+    let findings = ran.json()["findings"].clone();
+    let finding =
+        findings.as_array().unwrap().iter().find(|one| one["code"] == "system.service_unknown").unwrap().clone();
+    assert_eq!((&finding["line"], &finding["fix"]), (&11.into(), &"did you mean `stock`?".into()));
+    assert_eq!(lint("ndjson").out.lines().count(), findings.as_array().unwrap().len());
+    insta::assert_snapshot!("lint", lint("table").out);
+    // The same from the folder above it, as `aegis serve --systems` takes it.
+    assert_eq!(home.run(&["-q", "system", "lint", "systems"]).code, 5);
+    assert_eq!(home.run(&["-o", "json", "system", "lint", "nowhere"]).error()["code"], "system.folder_unreadable");
+}

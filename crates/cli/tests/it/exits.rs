@@ -118,3 +118,12 @@ fn what_cannot_be_undone_is_asked_for() {
     }
     assert!(server.requests().is_empty(), "nothing was sent without consent");
 }
+
+#[test]
+fn without_a_home_the_config_file_is_not_looked_for_in_the_present_folder() {
+    let home = Home::new();
+    for value in ["", "relative"] {
+        let ran = home.run_with(&["-o", "json", "system", "list"], &[("HOME", value)]);
+        assert_eq!((ran.code, ran.error()["code"].as_str()), (4, Some("config.no_home")), "{value}");
+    }
+}

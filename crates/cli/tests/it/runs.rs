@@ -163,4 +163,90 @@ fn a_download_that_is_cut_short_leaves_nothing_behind() {
     let ran = get(&whole);
     assert_eq!((ran.code, ran.json()["size"].as_u64()), (0, Some(5)));
     assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "bytes");
+
+    home.write("p.zip", "mine");
+    let again = get(&whole);
+    assert_eq!((again.code, again.error()["code"].as_str()), (8, Some("download.exists")));
+    assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "mine");
+    let arguments = ["datapack", "download", "ts0-1", "--output-file", "p.zip", "--force"];
+    assert_eq!(home.run(&[&["--server", &whole.address], &arguments[..]].concat()).code, 0);
+    assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "bytes");
+}
+
+#[test]
+fn all_pages_have_the_form_of_one_page() {
+    let server = Canned::start(|request| {
+        let number = if request.path.contains("page=2") { 2 } else { 1 };
+        let pagination = json!({"page": number, "size": 100, "total": 2, "total_pages": 2});
+        data(json!({"items": [run("Failed")], "pagination": pagination}))
+    });
+    let ran = Home::new().run(&["--server", &server.address, "-o", "json", "run", "list", "--all"]);
+    assert_eq!(ran.json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(ran.json()["pagination"], json!({"page": 1, "size": 2, "total": 2, "total_pages": 1}));
+    let nothing = Canned::start(|_| page(json!([])));
+    let ran = Home::new().run(&["--server", &nothing.address, "-o", "json", "run", "list", "--all"]);
+    assert_eq!(ran.json()["pagination"], json!({"page": 1, "size": 0, "total": 0, "total_pages": 0}));
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_and_nonsense_is_refused_in_words() {
+    let server = Canned::start(|request| {
+        if request.path.ends_with("/why") {
+            data(json!({"id": RUN, "state": "Running", "answer": "nothing", "facts": []}))
+        } else {
+            data(json!({
+                "id": RUN, "type": "FullPipeline", "state": "Running", "status": "enabled", "group_id": RUN, "project_id": 1,
+                "project_name": "default", "leaf_num": 1, "last_event": "x", "start_time": "t", "created_at": "t",
+                "updated_at": "t", "system": "ts", "fault_type": "pod_kill", "services": "a", "seed": 17, "tasks": [],
+                "spec": {},
+            }))
+        }
+    });
+    let home = Home::new();
+    let ran = home.run(&["--server", &server.address, "run", "why", "7a1c"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let paths: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/api/v2/traces/7a1c".to_owned(), format!("/api/v2/traces/{RUN}/why")]);
+    for wrong in
+        [&["run", "get", "7a"][..], &["run", "get", "latest"], &["execution", "get", "x"], &["execution", "get", "-1"]]
+    {
+        let ran = home.run(&[&["-o", "json", "--server", &server.address], wrong].concat());
+        assert_eq!(ran.code, 2, "{wrong:?}");
+        let message = ran.error()["message"].as_str().unwrap().to_owned();
+        assert!(!message.contains("digit") && !message.contains("parse"), "{message}");
+    }
+}
+
+#[test]
+fn the_kill_switch_reports_until_nothing_is_left() {
+    let asked = AtomicUsize::new(0);
+    let fault = |name: &str| json!({"name": name, "namespace": "ts0", "run": RUN, "pods": ["p"]});
+    let server = Canned::start(move |request: &Request| {
+        let left = match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => vec![fault("a"), fault("b")],
+            1 => vec![fault("b")],
+            _ => vec![],
+        };
+        assert_eq!(request.path, "/api/v2/kill-switch");
+        data(
+            json!({"engaged": true, "reason": "drill", "changed_by": "admin", "changed_at": "t", "active_faults": left}),
+        )
+    });
+    let home = Home::new();
+    let ran = home.run(&["--server", &server.address, "-o", "json", "kill-switch", "on", "--reason", "drill"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let names: Vec<&str> = ran.json()["recovered"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["name"].as_str().unwrap())
+        .map(|name| if name == "a" { "a" } else { "b" })
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!((server.requests()[0].method.as_str(), server.requests()[1].method.as_str()), ("PUT", "GET"));
+    assert!(ran.err.contains("still on: 1 fault\n"), "{}", ran.err);
+
+    let stuck = Canned::start(move |_| data(json!({"engaged": true, "reason": "", "active_faults": [fault("a")]})));
+    let ran = home.run(&["--server", &stuck.address, "-q", "-o", "json", "fault", "stop-all", "--timeout", "1s"]);
+    assert_eq!((ran.code, ran.error()["code"].as_str()), (6, Some("kill_switch.not_done")));
 }

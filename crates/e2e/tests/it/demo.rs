@@ -33,7 +33,7 @@ fn the_demo_prints_a_board_and_leaves_a_folder_that_can_be_served() {
     }
     assert_eq!((&board["controls"]["packs"], &board["controls"]["false_alarms"]), (&1.into(), &0.into()));
     let runs = site.ctl(&["run", "list", "--all"]).ok().json();
-    let runs = runs.as_array().unwrap();
+    let runs = runs["items"].as_array().unwrap();
     let kinds: BTreeSet<String> = runs.iter().map(|run| text(&run["fault_type"])).collect();
     let sown: BTreeSet<u64> = runs.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
     assert!(kinds.len() >= 7 && sown.len() == runs.len(), "{kinds:?} with seeds {sown:?}");

@@ -44,7 +44,7 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
             assert!(text(&error["found"]).contains("no simulation data"), "the reason is named: {error}");
         }
     }
-    let listed = site.ctl(&["system", "list", "--all"]).ok().json();
+    let listed = site.ctl(&["system", "list", "--all"]).ok().json()["items"].take();
     assert_eq!(listed.as_array().unwrap().len(), 8, "{listed:#}");
 
     for name in WITHOUT_SIMULATION.iter().chain(&["ts"]) {
@@ -52,7 +52,7 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
         let removed = report["removed"].as_object().unwrap();
         assert!(removed["registry"] == 1 && removed["database"].as_i64() > Some(0), "{report:#}");
     }
-    let listed = site.ctl(&["system", "list", "--all"]).ok().json();
+    let listed = site.ctl(&["system", "list", "--all"]).ok().json()["items"].take();
     assert_eq!(listed, serde_json::json!([]));
     let again = site.ctl(&[&register(seeds, "ts")[..], &["--dry-run"]].concat()).ok().json();
     assert_eq!(again["writes"], planned["writes"], "nothing of the first registration is left");

@@ -91,7 +91,7 @@ pub fn text(value: &Value) -> String {
 pub fn ranking(site: &Site, pack: &Value, algorithm: &str) -> Value {
     let executions = site.ctl(&["execution", "list", "--all"]).ok().json();
     let ours = |execution: &&Value| execution["datapack_name"] == *pack && execution["algorithm_name"] == algorithm;
-    let Some(execution) = executions.as_array().unwrap().iter().find(ours) else { return Value::Null };
+    let Some(execution) = executions["items"].as_array().unwrap().iter().find(ours) else { return Value::Null };
     site.ctl(&["execution", "get", &execution["id"].to_string()]).ok().json()["granularity_results"].clone()
 }
 

@@ -1,15 +1,16 @@
 //! Points: complete, resolvable, with ids that never change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
-use fault::{Filter, capability, points, resolve};
-use serde_json::json;
+use fault::{
+    Filter, Point, Requirement, TargetKind, capabilities, capability, point, points, resolve, system_of_point,
+};
+use serde_json::{Value, json};
+use system::{Catalog, SystemData};
 
 use crate::{TS, resolved, spec};
-
-fn count(capability: &str) -> usize {
-    points(&TS, &Filter { capability: Some(capability), ..Filter::default() }).unwrap().len()
-}
 
 #[test]
 fn ids_are_pinned() {
@@ -64,11 +65,10 @@ fn an_id_depends_on_the_target_and_not_on_the_parameters() {
 #[test]
 fn every_listed_point_resolves_to_its_own_id() {
     let all = points(&TS, &Filter::default()).unwrap();
-    let mut seen = BTreeMap::new();
+    for found in all.iter().step_by(199) {
+        assert_eq!(&point(&TS, &found.id).unwrap(), found);
+    }
     for point in &all {
-        if let Some(other) = seen.insert(point.id.clone(), point) {
-            panic!("{point:?} and {other:?} share an id");
-        }
         let params = match point.capability {
             "memory_stress" => json!({ "size_mib": 1 }),
             "cpu_stress" => json!({ "load_pct": 1 }),
@@ -97,15 +97,180 @@ fn every_listed_point_resolves_to_its_own_id() {
     assert!(all.iter().all(|point| point.service != "loadgenerator"));
 }
 
+/// The systems that have points.
+fn systems() -> Vec<Arc<SystemData>> {
+    let catalog = Catalog::builtin().unwrap();
+    let all = catalog.codes().map(|code| catalog.get(code).unwrap());
+    all.filter(|system| system.topology.is_some()).collect()
+}
+
 #[test]
-fn counts_follow_from_the_data() {
-    let topology = TS.topology().unwrap();
-    assert_eq!(count("pod_kill"), 47, "all services but the load generator");
-    assert_eq!(count("http_request_abort"), topology.endpoints.len());
-    assert_eq!(count("jvm_method_latency"), topology.methods.len());
-    assert_eq!(count("jvm_mysql_latency"), topology.statements.len());
-    let links = topology.calls.iter().filter(|call| call.via.is_none() && call.from != "loadgenerator").count();
-    assert_eq!(count("network_delay"), links);
+fn no_two_points_share_an_id() {
+    let mut seen: BTreeMap<String, Point> = BTreeMap::new();
+    for system in systems() {
+        for point in points(&system, &Filter::default()).unwrap() {
+            assert_eq!(system_of_point(&point.id).as_ref(), Some(system.code()), "{point:?}");
+            if let Some(other) = seen.insert(point.id.clone(), point.clone()) {
+                panic!("{point:?} and {other:?} share an id");
+            }
+        }
+    }
+    assert!(seen.len() > 2000, "{}", seen.len());
+    for text in ["", "ts", "ts-", "ts-7f3a9c2e41b", "ts-7f3a9c2e41b0f", "ts-7F3a9c2e41b0", "-7f3a9c2e41b0"] {
+        assert_eq!(system_of_point(text), None, "{text}");
+    }
+    let problem = point(&TS, "ts-000000000000").unwrap_err();
+    assert_eq!(problem.code, "point.unknown");
+}
+
+#[test]
+fn counts_are_the_rows_of_the_data() {
+    for system in systems() {
+        let data = Rows::read(&own_systems().join(system.code().as_str()));
+        let all = points(&system, &Filter::default()).unwrap();
+        for row in capabilities() {
+            let count = all.iter().filter(|point| point.capability == row.name).count();
+            let jvm = row.requires.contains(&Requirement::Jvm);
+            assert_eq!(count, data.count(row.target, jvm), "{} on {}", row.name, system.code());
+        }
+    }
+}
+
+/// A system's files as they are, read without the product's own types.
+struct Rows {
+    topology: Value,
+    points: Value,
+}
+
+impl Rows {
+    fn read(folder: &Path) -> Self {
+        let file =
+            |name: &str| serde_saphyr::from_str::<Value>(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap();
+        Self { topology: file("topology.yaml"), points: file("points.yaml") }
+    }
+
+    fn services(&self) -> impl Iterator<Item = &Value> {
+        let all = self.topology["services"].as_array().unwrap().iter();
+        all.filter(|service| service["kind"] != "loadgen" && service["disabled"] != true)
+    }
+
+    fn service(&self, name: &Value) -> Option<&Value> {
+        self.services().find(|service| service["name"] == *name)
+    }
+
+    fn runs_on_jvm(service: &Value) -> bool {
+        service["jvm"] == true || service["language"] == "java" || service["language"] == "kotlin"
+    }
+
+    /// The rows of a list by service, where faults may act on the service.
+    fn rows<'a>(list: &'a Value, keep: impl Fn(&Value) -> bool) -> usize {
+        let empty = serde_json::Map::new();
+        let lists = list.as_object().unwrap_or(&empty);
+        let kept = lists.iter().filter(|(name, _)| keep(&Value::from(name.as_str())));
+        kept.map(|(_, rows)| rows.as_array().unwrap().len()).sum::<usize>()
+    }
+
+    fn calls(&self) -> impl Iterator<Item = (Value, &Value)> {
+        let lists = self.topology["calls"].as_object().unwrap().iter();
+        let all =
+            lists.flat_map(|(from, calls)| calls.as_array().unwrap().iter().map(|call| (from.as_str().into(), call)));
+        all.filter(|(from, _)| self.service(from).is_some())
+    }
+
+    fn count(&self, kind: TargetKind, jvm: bool) -> usize {
+        let fits = |name: &Value| self.service(name).is_some_and(|service| !jvm || Self::runs_on_jvm(service));
+        match kind {
+            TargetKind::Service | TargetKind::Container => self.services().filter(|one| fits(&one["name"])).count(),
+            TargetKind::Http => Self::rows(&self.points["endpoints"], fits),
+            TargetKind::Link => {
+                let direct = self.calls().filter(|(_, call)| call["via"].is_null());
+                direct.filter(|(_, call)| self.service(&call["to"]).is_some()).count()
+            }
+            TargetKind::Dns => {
+                let peers = self.calls().map(|(from, call)| {
+                    let via = &call["via"];
+                    (from.to_string(), if via.is_null() { call["to"].clone() } else { via.clone() })
+                });
+                let looked_up = peers.filter(|(_, to)| self.service(to).is_some_and(|peer| peer["registry"].is_null()));
+                looked_up.map(|(from, to)| (from, to.to_string())).collect::<BTreeSet<_>>().len()
+            }
+            TargetKind::JvmMethod => {
+                let classes = self.points["methods"].as_object().unwrap().iter();
+                let of_jvm = classes.filter(|(name, _)| fits(&Value::from(name.as_str())));
+                of_jvm
+                    .flat_map(|(_, classes)| classes.as_object().unwrap().values())
+                    .map(|m| m.as_array().unwrap().len())
+                    .sum()
+            }
+            TargetKind::Table => {
+                let clients = self.points["statements"].as_object().unwrap().iter();
+                let rows = clients
+                    .filter(|(name, _)| fits(&Value::from(name.as_str())))
+                    .flat_map(|(_, rows)| rows.as_array().unwrap());
+                let mysql = |row: &&Value| {
+                    let product =
+                        self.service(&row["instance"]).and_then(|one| one["product"].as_str()).unwrap_or_default();
+                    product.starts_with("mysql") || product.starts_with("mariadb")
+                };
+                rows.filter(mysql).map(|row| row["verbs"].as_array().unwrap().len()).sum()
+            }
+        }
+    }
+}
+
+/// The folder `systems/` of the workspace.
+fn own_systems() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems"))
+}
+
+#[test]
+fn ids_survive_another_order_more_rows_other_slots_and_another_chart() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("ts")).unwrap();
+    let rewrite = |file: &str, change: &dyn Fn(&mut Value)| {
+        let text = std::fs::read_to_string(own_systems().join("ts").join(file)).unwrap();
+        let mut value: Value = serde_saphyr::from_str(&text).unwrap();
+        change(&mut value);
+        // JSON is YAML.
+        std::fs::write(folder.path().join("ts").join(file), value.to_string()).unwrap();
+    };
+    rewrite("system.yaml", &|file| {
+        file["namespace_pattern"] = json!(r"^ts[1-9]\d*$");
+        file["chart"]["known_versions"] = json!(["99.0.0"]);
+    });
+    rewrite("topology.yaml", &|file| {
+        let services = file["services"].as_array_mut().unwrap();
+        services.reverse();
+        for service in services.iter_mut().filter(|service| service["kind"] == "web") {
+            service["port"] = json!(service["port"].as_u64().unwrap() + 1);
+            service["container"] = json!("main");
+        }
+        services.push(json!({"name": "another", "language": "java", "kind": "web", "protocol": "http", "port": 80}));
+        file["calls"].as_object_mut().unwrap().values_mut().for_each(|calls| calls.as_array_mut().unwrap().reverse());
+    });
+    rewrite("points.yaml", &|file| {
+        file["endpoints"].as_object_mut().unwrap().values_mut().for_each(|rows| rows.as_array_mut().unwrap().reverse());
+        file["endpoints"]["another"] = json!([{"method": "GET", "route": "/"}]);
+        file["methods"]["another"] = json!({"a.B": [{"name": "c"}]});
+    });
+    rewrite("journeys.yaml", &|_| {});
+    let changed = Catalog::with_folder(folder.path()).unwrap().get(TS.code()).unwrap();
+    let ids = |system: &SystemData| -> BTreeSet<String> {
+        points(system, &Filter::default()).unwrap().into_iter().map(|point| point.id).collect()
+    };
+    let (before, after) = (ids(&TS), ids(&changed));
+    assert!(before.is_subset(&after), "{:?}", before.difference(&after).take(3).collect::<Vec<_>>());
+    assert!(after.len() > before.len() + 10, "the new service has points of its own");
+}
+
+#[test]
+fn a_point_of_an_inferred_service_is_inferred() {
+    for system in systems() {
+        let topology = system.topology().unwrap();
+        for point in points(&system, &Filter::default()).unwrap() {
+            assert!(point.inferred || !topology.service(&point.service).unwrap().inferred, "{point:?}");
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ const ROWS: [&str; 3] = ["ranking", "pipeline", "detected only"];
 
 impl App {
     /// # Errors
-    /// `board.row_unknown`, `board.rule_unknown`, `group.id_malformed`.
+    /// `board.row_unknown`, `board.rule_unknown`, `group.id_malformed`, `system.unknown`.
     pub async fn board(&self, query: &BoardQuery) -> Result<Board> {
         let rule = rule(query.rule.as_deref())?;
         if let Some(row) = query.row.as_deref().filter(|row| !ROWS.contains(row)) {
@@ -30,6 +30,9 @@ impl App {
         let kind = self.cluster().info().kind;
         let environment = if kind == "simulated" { Environment::Simulated } else { Environment::Cluster };
         let (injections, executions) = self.everything(&filter).await?;
+        if injections.is_empty() {
+            self.require_known_system(query.system.as_deref()).await?;
+        }
         let cases = self.cases(&injections, &executions, environment);
         let outcomes = self.outcomes(&injections, &executions).await?;
         let in_house = rca::algorithm::algorithms()

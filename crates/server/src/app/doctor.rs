@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use api::doctor::{Check, CheckState, Report};
-use model::{PackState, Problem, Result, TaskState, WallTime};
+use model::{PackState, Problem, Result, TaskState, WallTime, counted};
 use store::{InjectionFilter, Page, RunFilter, TaskFilter};
 
 use super::App;
@@ -186,7 +186,8 @@ impl App {
         let names: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
         // The cluster does not say whose a fault is; without any run that holds a slot it is nobody's.
         let orphans = if held.is_empty() { names } else { Vec::new() };
-        let good = format!("{} faults are active, {} runs hold a slot", faults.len(), held.len());
+        let good =
+            format!("active: {}; holding a slot: {}", counted(faults.len(), "fault"), counted(held.len(), "run"));
         Ok(verdict(&orphans, &good, "faults without a run", "restart the server: it recovers what no run answers for"))
     }
 
@@ -229,7 +230,7 @@ impl App {
             let all = counts.refused.iter().chain(&counts.requests_refused);
             refused.extend(all.map(|(code, count)| format!("{count} {kind:?} ({code})")));
         }
-        let good = format!("{accepted} records accepted since the start, none refused");
+        let good = format!("{} accepted since the start, none refused", counted(accepted, "record"));
         verdict(&refused, &good, "refused", "correct what sends them; the codes say what is wrong")
     }
 
@@ -239,7 +240,7 @@ impl App {
             return Ok(Seen::Good("off".into()));
         }
         let observed = format!("on since {}: {}", switch.changed_at, switch.reason);
-        Ok(Seen::Bad { observed, fix: "turn it off when its reason is gone".into() })
+        Ok(Seen::Bad { observed, fix: "turn it off with `aegisctl kill-switch off` when its reason is gone".into() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ::fault::{Capability as Row, Domain, Filter, Param, Presence};
 use api::Page;
-use api::fault::{Capability, Field, Point, PointQuery};
+use api::fault::{Capability, Field, Point, PointQuery, Truth, WitnessRule};
 use model::{ErrorKind, Problem, Result, SystemCode};
 use serde_json::Value;
 
@@ -24,32 +24,82 @@ impl App {
     /// `system.unknown`, `system.no_simulation_data`, `service.unknown`, `capability.unknown`.
     pub fn points(&self, system: &str, query: &PointQuery) -> Result<Page<Point>> {
         let data = self.catalog().get(&SystemCode::parse(system)?)?;
-        let filter =
-            Filter { service: query.service.as_deref(), capability: query.capability.as_deref(), ..Filter::default() };
+        let filter = Filter {
+            service: query.service.as_deref(),
+            capability: query.capability.as_deref(),
+            on_path: query.on_path.unwrap_or_default(),
+            ..Filter::default()
+        };
         let points = ::fault::points(&data, &filter)?;
-        page_of(api::PageQuery { page: query.page, size: query.size }, points, |point| Point {
-            id: point.id,
-            system: point.system.to_string(),
-            service: point.service,
-            capability: point.capability.to_owned(),
-            target: serde_json::to_value(point.target).unwrap_or(Value::Null),
-        })
+        page_of(api::PageQuery { page: query.page, size: query.size }, points, point)
+    }
+
+    /// # Errors
+    /// `point.id_malformed`, `point.unknown`, `system.unknown`, `system.no_simulation_data`.
+    pub fn point(&self, id: &str) -> Result<Point> {
+        self.find_point(id).map(point)
+    }
+
+    /// The point of an id, in whatever system it is.
+    pub(super) fn find_point(&self, id: &str) -> Result<::fault::Point> {
+        let system = ::fault::system_of_point(id).ok_or_else(|| {
+            Problem::new(ErrorKind::Invalid, "point.id_malformed", "this is not a point's id")
+                .place("point")
+                .found(format!("`{id}`"))
+                .expected("a system's code, `-` and 12 hexadecimal digits, for example `ts-7f3a9c2e41b0`")
+                .fix("see `aegisctl point list --system CODE`")
+        })?;
+        ::fault::point(&*self.catalog().get(&system)?, id)
     }
 
     fn capability_of(&self, row: &Row) -> Capability {
         let refused = self.carried(row.name).err();
+        let described = ::fault::describe(row);
         Capability {
             id: i32::from(row.id),
             name: row.name.to_owned(),
+            chaos_type: row.chaos_type.to_owned(),
             family: row.family.as_str().to_owned(),
             summary: row.summary.to_owned(),
-            requires: row.requires.iter().map(text_of).collect(),
+            target_kind: text_of(&row.target),
             target: target_fields(row),
             params: row.params.iter().map(param_field).collect(),
+            requires: row.requires.iter().map(text_of).collect(),
+            length: text_of(&row.length),
+            acts_on: text_of(&row.acts_on),
+            truth: Truth {
+                peer: row.truth.peer,
+                metric: row.truth.metric.map(str::to_owned),
+                function: row.truth.function,
+                span: row.truth.span,
+            },
+            witness: WitnessRule {
+                unit: row.witness.unit.as_str().to_owned(),
+                min_share: row.witness.min_share,
+                min_count: row.witness.min_count,
+                why: row.witness.why.to_owned(),
+            },
+            contract: described["contract"].clone(),
             chaos_kind: row.object.kind.to_owned(),
+            object: described["object"].clone(),
+            simulated: row.simulated,
             available: refused.is_none(),
             reason: refused.map(|problem| problem.message),
         }
+    }
+}
+
+fn point(point: ::fault::Point) -> Point {
+    Point {
+        id: point.id,
+        system: point.system.to_string(),
+        service: point.service,
+        capability: point.capability.to_owned(),
+        family: point.family.as_str().to_owned(),
+        target: point.target.into_iter().map(|(key, value)| (key, Value::from(value))).collect(),
+        inferred: point.inferred,
+        on_path: point.on_path,
+        simulated: point.simulated,
     }
 }
 

@@ -21,7 +21,7 @@ const CONTROL: &str = "none";
 
 impl App {
     /// # Errors
-    /// `state.unknown`, `page.out_of_range`.
+    /// `state.unknown`, `page.out_of_range`, `system.unknown`.
     pub async fn injections(&self, query: &InjectionQuery) -> Result<Page<Injection>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
         let filter = InjectionFilter {
@@ -30,6 +30,9 @@ impl App {
             ..InjectionFilter::default()
         };
         let list = self.store().injections(&filter, stored_page(page)).await?;
+        if list.total == 0 {
+            self.require_known_system(query.category.as_deref()).await?;
+        }
         Ok(listed(page, &list, injection))
     }
 

@@ -2,7 +2,7 @@
 
 use api::Page;
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
-use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind, TaskState};
+use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind, TaskState, counted};
 use serde_json::Value;
 use store::RunFilter;
 
@@ -10,12 +10,49 @@ use super::task::task;
 use super::{App, listed, stored_page};
 use crate::extract;
 
+/// Fewer characters of an id say too little to act on.
+const SHORTEST_PREFIX: usize = 4;
+/// How many runs an ambiguous beginning of an id shows.
+const LISTED: u64 = 5;
 /// The one project of this installation.
 pub const PROJECT: (i32, &str) = (1, "default");
 
 impl App {
+    /// The run of an id, or of the beginning of one that no other run shares.
+    ///
     /// # Errors
-    /// `state.unknown`, `page.out_of_range`, `group.id_malformed`.
+    /// `run.id_malformed`, `run.unknown`, `run.id_ambiguous`.
+    pub async fn find_run(&self, text: &str) -> Result<RunId> {
+        if let Ok(id) = text.parse() {
+            return Ok(id);
+        }
+        let prefix = text.to_ascii_lowercase();
+        let is_part = prefix.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+        if !is_part || !(SHORTEST_PREFIX..36).contains(&prefix.len()) {
+            return Err(Problem::new(ErrorKind::Invalid, "run.id_malformed", "this is not a run's id")
+                .place("path")
+                .found(format!("`{text}`"))
+                .expected(format!("a UUID, or its first {SHORTEST_PREFIX} or more characters")));
+        }
+        match self.store().runs_starting(&prefix, LISTED).await?.as_slice() {
+            [one] => Ok(*one),
+            [] => Err(Problem::new(ErrorKind::NotFound, "run.unknown", "no run's id begins like this")
+                .place("path")
+                .found(format!("`{text}`"))
+                .fix("see `aegisctl run list`")),
+            several => {
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                Err(Problem::new(ErrorKind::Invalid, "run.id_ambiguous", "more than one run's id begins like this")
+                    .place("path")
+                    .found(format!("`{text}`"))
+                    .expected(names.join(", "))
+                    .fix("give more of the id"))
+            }
+        }
+    }
+
+    /// # Errors
+    /// `state.unknown`, `page.out_of_range`, `group.id_malformed`, `system.unknown`.
     pub async fn runs(&self, query: &RunQuery) -> Result<Page<Run>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
         let filter = RunFilter {
@@ -25,6 +62,9 @@ impl App {
             ..RunFilter::default()
         };
         let list = self.store().runs(&filter, stored_page(page)).await?;
+        if list.total == 0 {
+            self.require_known_system(query.system.as_deref()).await?;
+        }
         Ok(listed(page, &list, run))
     }
 
@@ -60,7 +100,8 @@ impl App {
         let message = if receipt.unwinding.is_empty() {
             "the run is cancelled".to_owned()
         } else {
-            format!("asked to stop; {} steps that have begun undo what they did", receipt.unwinding.len())
+            let steps = counted(receipt.unwinding.len(), "step");
+            format!("asked to stop; {steps} on the way: what was done outside is undone first")
         };
         Ok(CancelReply {
             state: receipt.state,

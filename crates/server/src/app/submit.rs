@@ -15,8 +15,6 @@ use super::App;
 use super::algorithm::{BUILTIN, DETECTOR};
 use super::run::PROJECT;
 
-/// Journeys per second when the caller names none.
-const DEFAULT_LOAD: f64 = 20.0;
 /// Seeds that are drawn stay exact in every JSON reader.
 const LARGEST_DRAWN_SEED: u64 = 1 << 53;
 /// Longest idempotency key.
@@ -30,6 +28,14 @@ impl App {
     /// Every way in which a submission can be wrong; nothing is stored then.
     pub async fn submit(&self, request: RunRequest, key: Option<&str>) -> Result<SubmitReply> {
         let key = key.map(|key| idempotency_key(key, &request)).transpose()?;
+        // A repetition gets the first one's answer, whatever has changed meanwhile.
+        if let Some(key) = &key
+            && !request.dry_run
+            && let Some(earlier) = self.store().submitted(key).await?
+        {
+            return Ok(repeated(&request, &earlier));
+        }
+        let request = self.name_the_points(request)?;
         let checked = self.check(&request).await?;
         let runs = self.new_runs(&request, &checked)?;
         let mut reply = SubmitReply {
@@ -45,8 +51,9 @@ impl App {
         }
         let submission = Submission { group: reply.group_id, project: ProjectId(PROJECT.0), runs, key };
         let submitted = self.store().submit(&submission).await?;
-        reply.group_id = submitted.group;
-        reply.deduplicated = submitted.deduplicated;
+        if submitted.deduplicated {
+            return Ok(repeated(&request, &submitted));
+        }
         reply.items = submitted.runs.iter().zip(0..).map(|(run, index)| stored(index, run)).collect();
         Ok(reply)
     }
@@ -161,6 +168,18 @@ fn idempotency_key(key: &str, request: &RunRequest) -> Result<IdempotencyKey> {
 
 fn seconds(length: std::time::Duration) -> u32 {
     u32::try_from(length.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// The answer to a submission whose key was used before.
+fn repeated(request: &RunRequest, earlier: &store::Submitted) -> SubmitReply {
+    SubmitReply {
+        group_id: earlier.group,
+        items: earlier.runs.iter().zip(0..).map(|(run, index)| stored(index, run)).collect(),
+        original_count: i32::try_from(request.repeat).unwrap_or(i32::MAX),
+        deduplicated: true,
+        dry_run: false,
+        notes: Vec::new(),
+    }
 }
 
 /// A run that is not stored yet.

@@ -1,12 +1,14 @@
 //! Systems: lists, the five-layer table, enabling and unregistering.
 
+use std::collections::BTreeSet;
+
 use ::store::{Container, ContainerKind, Layers, Setting};
 use api::spec::Release;
 use api::system::{
     Layer, LayerState, LayerStatus, SeedOrigin, SettingValue, System, SystemDetail, UnregisterReport, UpdateRequest,
 };
 use api::{Page, PageQuery};
-use model::{ErrorKind, Problem, Result};
+use model::{ErrorKind, Problem, Result, SystemCode, counted};
 
 use super::release::{Stored, newest, pedestal, release};
 use super::{App, page_of};
@@ -57,7 +59,7 @@ impl App {
     /// Enables or disables.
     ///
     /// # Errors
-    /// `system.unknown`, `system.status_unknown`, `system.layer_not_ready`.
+    /// `system.unknown`, `system.status_unknown`, `system.layer_not_ready`, `system.no_simulation_data`.
     pub async fn update_system(&self, name: &str, request: &UpdateRequest) -> Result<System> {
         let stored = self.find_system(name).await?;
         let enable = match request.status {
@@ -84,8 +86,11 @@ impl App {
         let stored = self.find_system(name).await?;
         let done = self.store().unregister_system(stored.code.as_str(), BY).await?;
         let count = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
-        let kept =
-            if done.runs_kept > 0 { vec![format!("{} runs and their datapacks", done.runs_kept)] } else { Vec::new() };
+        let kept = if done.runs_kept > 0 {
+            vec![format!("{} with their datapacks", counted(done.runs_kept, "run"))]
+        } else {
+            Vec::new()
+        };
         Ok(UnregisterReport {
             name: stored.code.to_string(),
             removed: done.removed.into_iter().map(|(layer, n)| (layer.as_str().to_owned(), count(n))).collect(),
@@ -101,7 +106,7 @@ impl App {
     /// A system that a run may be submitted for.
     ///
     /// # Errors
-    /// `system.unknown`, `system.disabled`, `system.layer_not_ready`.
+    /// `system.unknown`, `system.disabled`, `system.layer_not_ready`, `system.no_simulation_data`.
     pub(super) async fn system_that_runs(&self, name: &str) -> Result<::store::System> {
         let stored = self.find_system(name).await.map_err(|problem| problem.place("system"))?;
         self.require_layers(&stored).await?;
@@ -112,6 +117,21 @@ impl App {
             .place("system")
             .found(format!("`{}`", stored.code))
             .fix(format!("enable it with `aegisctl system enable {}`", stored.code)))
+    }
+
+    /// For a list that turned out empty: a system that nobody ever heard of is a mistake, not an empty answer.
+    ///
+    /// # Errors
+    /// `system.unknown`, with the nearest code.
+    pub(super) async fn require_known_system(&self, name: Option<&str>) -> Result<()> {
+        let Some(name) = name else { return Ok(()) };
+        let registered = self.store().systems().await?;
+        let registered = registered.iter().map(|system| system.code.as_str());
+        let known: BTreeSet<&str> = registered.chain(self.catalog().codes().map(SystemCode::as_str)).collect();
+        if known.contains(name) {
+            return Ok(());
+        }
+        Err(Problem::unknown("system.unknown", "system", name, known).place("query: system"))
     }
 
     /// The pool's size: the live setting, which an operator may have changed, else what the seed said.
@@ -143,6 +163,9 @@ impl App {
     async fn require_layers(&self, stored: &::store::System) -> Result<()> {
         let layers = self.layers(stored).await?;
         let Some(odd) = layers.iter().find(|layer| !layer.state.allows_runs()) else { return Ok(()) };
+        if odd.state == LayerState::NoSimulationData {
+            self.cluster().can_run(&stored.code)?;
+        }
         let problem = Problem::new(ErrorKind::Missing, "system.layer_not_ready", "a layer of the system is not ready")
             .place(format!("system {}: layer {}", stored.code, odd.layer))
             .found(format!("{} ({})", odd.state, odd.observed));
@@ -180,7 +203,7 @@ impl App {
         };
         let signals = contract["required_signals"].as_array().map_or(0, Vec::len);
         match self.cluster().can_run(&stored.code) {
-            Ok(()) => good(Layer::Telemetry, LayerState::Ok, format!("{signals} signals are required")),
+            Ok(()) => good(Layer::Telemetry, LayerState::Ok, format!("required: {}", counted(signals, "signal"))),
             Err(error) => LayerStatus {
                 layer: Layer::Telemetry,
                 state: LayerState::NoSimulationData,
@@ -204,7 +227,7 @@ fn bad(layer: Layer, state: LayerState, observed: String, fix: &str) -> LayerSta
 fn registry(stored: &::store::System, layers: &Layers) -> LayerStatus {
     let count = live_count(stored, &layers.config);
     let status = if stored.enabled { "enabled" } else { "disabled" };
-    let observed = format!("number {}, {status}, {count} slots of {}", stored.id, stored.ns_pattern);
+    let observed = format!("number {}, {status}, {} of {}", stored.id, counted(count, "slot"), stored.ns_pattern);
     good(Layer::Registry, LayerState::Ok, observed)
 }
 
@@ -228,7 +251,7 @@ fn config(stored: &::store::System, layers: &Layers) -> LayerStatus {
     let operator =
         |setting: &&Setting| setting.live.as_ref().is_some_and(|live| live.owner == ::settings::Owner::Operator);
     let own = layers.config.iter().filter(operator).count();
-    let observed = format!("{} keys, {own} of them set by an operator", layers.config.len());
+    let observed = format!("{}, {own} of them set by an operator", counted(layers.config.len(), "key"));
     good(Layer::Config, LayerState::Ok, observed)
 }
 
@@ -248,8 +271,10 @@ fn database(layers: &Layers) -> LayerStatus {
     match Stored::read(&version.revision.composed) {
         Ok(_) => {
             let short = version.revision.digest.get(..12).unwrap_or_default();
-            let observed =
-                format!("pedestal {} in revision {short}, {} containers", version.name, layers.database.len());
+            let observed = {
+                let containers = counted(layers.database.len(), "container");
+                format!("pedestal {} in revision {short}, {containers}", version.name)
+            };
             good(Layer::Database, LayerState::Ok, observed)
         }
         Err(problem) => bad(Layer::Database, LayerState::Wrong, problem.to_string(), AGAIN),

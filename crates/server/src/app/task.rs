@@ -23,7 +23,10 @@ impl App {
         let filter = TaskFilter {
             state: extract::state(query.state.as_deref(), TaskState::ALL, TaskState::as_str, TaskState::code)?,
             kind: extract::state(query.task_type.as_deref(), TaskKind::ALL, TaskKind::as_str, TaskKind::code)?,
-            run: query.trace_id.as_deref().map(extract::run_id).transpose()?,
+            run: match &query.trace_id {
+                Some(text) => Some(self.find_run(text).await?),
+                None => None,
+            },
         };
         let list = self.store().tasks(&filter, stored_page(page)).await?;
         let groups = self.groups_of(&list.items).await?;

@@ -1,7 +1,7 @@
 //! The words for what a run waits for, and for why it ended.
 
 use api::run::Why;
-use model::{RunState, TaskState, WallTime};
+use model::{RunState, TaskState, WallTime, counted};
 use store::{Run, Task};
 
 /// Answers from the stored facts alone.
@@ -77,10 +77,10 @@ fn facts(run: &Run, open: &[&Task], failed: Option<&Task>) -> Vec<String> {
     }
     facts.extend(open.iter().map(|task| open_fact(task)));
     if let Some((task, error)) = failed.and_then(|task| Some((task, task.error.as_ref()?))) {
-        facts.push(format!("step {} ended after {} attempts: {error}", name(task), task.attempt));
+        facts.push(format!("step {} ended after {}: {error}", name(task), counted(task.attempt, "attempt")));
     }
     if run.retry_count > 0 {
-        facts.push(format!("retried {} times", run.retry_count));
+        facts.push(format!("retried {}", counted(run.retry_count, "time")));
     }
     facts.push(format!("newest event: {} (number {})", run.last_event_name, run.last_event));
     facts

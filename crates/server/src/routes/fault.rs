@@ -29,3 +29,9 @@ pub async fn points(
 ) -> Answer<Page<Point>> {
     Ok(Reply::ok(app.points(&name, &query)?))
 }
+
+/// Show one point by its id
+#[utoipa::path(get, path = "/points/{id}", tag = "faults", params(("id" = String, Path)), responses((status = 200, body = Envelope<Point>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn point(State(app): State<App>, Segment(id): Segment) -> Answer<Point> {
+    Ok(Reply::ok(app.point(&id)?))
+}

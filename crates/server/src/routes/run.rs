@@ -5,7 +5,7 @@ use api::{Envelope, ErrorData, Page};
 use axum::extract::State;
 
 use crate::app::App;
-use crate::extract::{Body, Params, Segment, run_id};
+use crate::extract::{Body, Params, Segment};
 use crate::reply::{Answer, Reply};
 
 /// List runs, newest first
@@ -17,19 +17,19 @@ pub async fn list(State(app): State<App>, Params(query): Params<RunQuery>) -> An
 /// Show one run with its tasks and its specification
 #[utoipa::path(get, path = "/traces/{id}", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<RunDetail>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn show(State(app): State<App>, Segment(id): Segment) -> Answer<RunDetail> {
-    Ok(Reply::ok(app.run(run_id(&id)?).await?))
+    Ok(Reply::ok(app.run(app.find_run(&id).await?).await?))
 }
 
 /// Say in words what a run waits for, or why it ended
 #[utoipa::path(get, path = "/traces/{id}/why", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<Why>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn why(State(app): State<App>, Segment(id): Segment) -> Answer<Why> {
-    Ok(Reply::ok(app.why(run_id(&id)?).await?))
+    Ok(Reply::ok(app.why(app.find_run(&id).await?).await?))
 }
 
 /// End a run, recover its faults and give its slot back
 #[utoipa::path(post, path = "/traces/{id}/cancel", tag = "runs", params(("id" = String, Path)), responses((status = 200, body = Envelope<CancelReply>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn cancel(State(app): State<App>, Segment(id): Segment) -> Answer<CancelReply> {
-    Ok(Reply::ok(app.cancel(run_id(&id)?).await?))
+    Ok(Reply::ok(app.cancel(app.find_run(&id).await?).await?))
 }
 
 /// Repeat a run that failed or was cancelled
@@ -39,5 +39,5 @@ pub async fn retry(
     Segment(id): Segment,
     Body(request): Body<RetryRequest>,
 ) -> Answer<RetryReply> {
-    Ok(Reply::ok(app.retry(run_id(&id)?, &request).await?))
+    Ok(Reply::ok(app.retry(app.find_run(&id).await?, &request).await?))
 }

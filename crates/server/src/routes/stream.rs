@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::app::event::Batch;
-use crate::extract::{Params, Segment, run_id};
+use crate::extract::{Params, Segment};
 use crate::reply::Refusal;
 
 /// Time between two comments on a stream that has nothing to say.
@@ -38,7 +38,7 @@ pub async fn stream(
     Params(from): Params<From>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Refusal> {
-    let id = run_id(&id)?;
+    let id = app.find_run(&id).await?;
     let header = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let after = number(header.or(from.last_id).as_deref())?;
     app.require_run(id).await?;

@@ -188,3 +188,110 @@ fn a_stream_does_not_hold_up_the_servers_end() {
     assert!(matches!(end, Some(Err(_))), "the run has not ended, so there is no end frame: {end:?}");
     assert!(client.health().is_err(), "the server is gone");
 }
+
+#[test]
+fn a_point_stands_for_its_service_capability_and_target() {
+    let world = World::start().with_ts();
+    let client = world.client();
+    let query = api::fault::PointQuery {
+        service: Some("ts-travel-service".into()),
+        capability: Some("network_delay".into()),
+        ..Default::default()
+    };
+    let listed = client.points("ts", &query).unwrap();
+    let point = listed.items.iter().find(|point| point.target["target_service"] == "ts-basic-service").unwrap();
+    assert_eq!(&client.point(&point.id).unwrap(), point);
+    let by_id = |extra: Value| {
+        let mut request = json!({
+            "faults": [{"point": point.id, "params": {"latency_ms": 400}}], "algorithms": ["baro"], "seed": 1, "dry_run": true,
+        });
+        for (key, value) in extra.as_object().unwrap() {
+            request[key] = value.clone();
+        }
+        client.submit(&run(request), None)
+    };
+    let stored = |request: RunRequest| {
+        let id = client.submit(&RunRequest { dry_run: false, ..request }, None).unwrap().items[0].trace_id;
+        client.run(id).unwrap().spec["faults"].clone()
+    };
+    let named = run(json!({"faults": [{"point": point.id, "params": {"latency_ms": 400}}]}));
+    assert_eq!(stored(named), stored(run(with(json!({})))), "both ways give one fault");
+    assert!(by_id(json!({})).unwrap().dry_run);
+    let code = |extra: Value| by_id(extra).unwrap_err().problem.code.into_owned();
+    let faults = |fault: Value| json!({"faults": [fault]});
+    assert_eq!(code(json!({"system": "ob"})), "point.of_another_system");
+    assert_eq!(code(faults(json!({"point": point.id, "service": "x"}))), "point.repeated_in_words");
+    assert_eq!(code(faults(json!({"point": "ts-000000000000"}))), "point.unknown");
+    assert_eq!(code(faults(json!({"point": "tz-000000000000"}))), "system.unknown");
+    assert_eq!(code(faults(json!({"point": "7f3a9c2e41b0"}))), "point.id_malformed");
+    assert_eq!(code(faults(json!({"service": "a", "capability": "pod_kill"}))), "submit.system_missing");
+}
+
+#[test]
+fn a_repetition_is_answered_before_anything_is_checked() {
+    let world = World::start().with_ts();
+    let client = world.client();
+    let first = client.submit(&run(with(json!({}))), Some("k")).unwrap();
+    client.set_enabled("ts", false).unwrap();
+    assert_eq!(client.submit(&run(with(json!({}))), None).unwrap_err().problem.code, "system.disabled");
+    let again = client.submit(&run(with(json!({}))), Some("k")).unwrap();
+    assert!(again.deduplicated && again.group_id == first.group_id && again.items == first.items, "{again:?}");
+    let other = client.submit(&run(with(json!({"load": 30.0}))), Some("k")).unwrap_err();
+    assert_eq!(other.problem.found.as_deref(), Some("`k`"), "the key as the caller knows it");
+}
+
+#[test]
+fn a_run_is_found_by_the_beginning_of_its_id() {
+    let world = World::start().with_ts();
+    let client = world.client();
+    let reply = client.submit(&run(with(json!({"repeat": 40}))), None).unwrap();
+    let ids: Vec<String> = reply.items.iter().map(|item| item.trace_id.to_string()).collect();
+    assert_eq!(client.find_run(&ids[0].to_uppercase()[..23]).unwrap().to_string(), ids[0]);
+    let token = world.token();
+    let code = |path: &str| {
+        let answer = world.call("GET", &format!("/api/v2/traces/{path}"), Some(&token), "");
+        answer.body["data"]["code"].as_str().unwrap_or("ok").to_owned()
+    };
+    assert_eq!(code(&format!("{}/why", &ids[1][..13])), "ok");
+    assert_eq!(code(&format!("{}/stream", &ids[1][..3])), "run.id_malformed");
+    assert_eq!(code("zzzz"), "run.id_malformed");
+    let unused = (0..).map(|n: u32| format!("{n:08x}")).find(|text| !ids.iter().any(|id| id.starts_with(text)));
+    assert_eq!(code(&unused.unwrap()), "run.unknown");
+    // All have the version digit at the same place, so only the first digits tell them apart; two of 40 share one.
+    let shared = world.block_on(world.store.runs_starting(&ids[0][..1], 100)).unwrap();
+    assert_eq!(shared.len(), ids.iter().filter(|id| id.starts_with(&ids[0][..1])).count());
+}
+
+#[test]
+fn a_list_of_a_system_that_nobody_knows_is_an_error() {
+    let world = World::start().with_ts();
+    let token = world.token();
+    for list in ["traces?system=", "injections?category=", "board?system="] {
+        let get = |code: &str| world.call("GET", &format!("/api/v2/{list}{code}"), Some(&token), "");
+        let wrong = get("tss");
+        let data = &wrong.body["data"];
+        assert_eq!(
+            (wrong.status, &data["code"], &data["fix"]),
+            (404, &json!("system.unknown"), &json!("did you mean `ts`?"))
+        );
+        assert_eq!(get("ts").status, 200, "{list}");
+        assert_eq!(get("ob").status, 200, "{list}: known, and not registered");
+    }
+}
+
+#[test]
+fn while_the_kill_switch_is_on_no_fault_is_accepted() {
+    let world = World::start().with_ts();
+    let client = world.client();
+    let off = client.kill_switch().unwrap();
+    assert!(!off.engaged && off.changed_by.is_none() && off.active_faults.is_empty(), "{off:?}");
+    let request = api::kill_switch::KillSwitchRequest { engaged: true, reason: "a drill".into() };
+    let on = client.set_kill_switch(&request).unwrap();
+    assert_eq!((on.engaged, on.reason.as_str(), on.changed_by.as_deref()), (true, "a drill", Some("admin")));
+    let refused = client.submit(&run(with(json!({}))), None).unwrap_err();
+    assert_eq!((refused.problem.code.as_ref(), refused.exit_code()), ("fault.kill_switch", 8));
+    assert!(refused.problem.found.unwrap().contains("a drill"));
+    client.submit(&run(json!({"system": "ts", "no_fault": true})), None).unwrap();
+    client.set_kill_switch(&api::kill_switch::KillSwitchRequest { engaged: false, reason: String::new() }).unwrap();
+    client.submit(&run(with(json!({}))), None).unwrap();
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test does")]
 
 mod data;
+mod lint;
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +87,7 @@ fn a_system_without_data_can_be_registered_but_not_simulated() {
 fn bad_data_is_refused_with_its_place() {
     let cases = [
         // (file, from, to, code, what the place must contain)
-        ("system.yaml", "warmup_s: 60", "warmup_sec: 60", "system.file_malformed", "ts/system.yaml:8:"),
+        ("system.yaml", "warmup_s: 60", "warmup_sec: 60", "system.key_unknown", "ts/system.yaml:8:"),
         ("system.yaml", "warmup_s: 60", "warmup_s: sixty", "system.file_malformed", "ts/system.yaml:8:"),
         ("system.yaml", "warmup_s: 60", "warmup_s: 60\nwarmup_s: 61", "system.file_malformed", "ts/system.yaml:9:"),
         ("system.yaml", "'^ts\\d+$'", "'^(ts\\d+$'", "system.pattern_malformed", "namespace_pattern"),
@@ -95,28 +96,40 @@ fn bad_data_is_refused_with_its_place() {
             "system.yaml",
             "service: ts-ui-dashboard",
             "service: ts-ui-dashbord",
-            "system.data_inconsistent",
-            "system.yaml",
+            "system.service_unknown",
+            "system.yaml: entrance.service",
         ),
-        ("topology.yaml", "name: mysql,", "name: rabbitmq,", "system.data_inconsistent", "topology.yaml: services"),
-        ("topology.yaml", "to: ts-ui-dashboard", "to: ts-ui", "system.data_inconsistent", "topology.yaml: calls"),
-        ("points.yaml", "table: assurance", "table: insurance", "system.data_inconsistent", "topology.yaml: calls"),
-        ("journeys.yaml", "weight: 10", "weight: 0", "system.data_inconsistent", "journeys.login.weight"),
+        (
+            "topology.yaml",
+            "name: mysql,",
+            "name: rabbitmq,",
+            "system.name_repeated",
+            "topology.yaml: services.rabbitmq",
+        ),
+        (
+            "topology.yaml",
+            "to: ts-ui-dashboard",
+            "to: ts-ui",
+            "system.service_unknown",
+            "topology.yaml: calls.loadgenerator.ts-ui",
+        ),
+        ("points.yaml", "table: assurance", "table: insurance", "system.operation_unserved", "topology.yaml: calls"),
+        ("journeys.yaml", "weight: 10", "weight: 0", "system.weight_not_positive", "journeys.login.weight"),
         (
             "journeys.yaml",
             "operation: select auth_user",
             "operation: select auth",
-            "system.data_inconsistent",
+            "system.operation_unserved",
             "select auth",
         ),
     ];
     let of_other_systems = [
         ("ob", "journeys.yaml", "times: 9", "times: 0", "system.data_inconsistent", "times"),
         ("ob", "points.yaml", "status: 302", "status: 404", "system.data_inconsistent", "GET /logout"),
-        ("ob", "points.yaml", "hipstershop.AdService/GetAds", "GetAds", "system.data_inconsistent", "adservice"),
+        ("ob", "points.yaml", "hipstershop.AdService/GetAds", "GetAds", "system.operation_unserved", "adservice"),
         ("hs", "topology.yaml", "port: 5000, ", "", "system.data_inconsistent", "services.frontend"),
-        ("hs", "journeys.yaml", "to: geo,", "to: consul,", "system.data_inconsistent", "search -> consul"),
-        ("sockshop", "system.yaml", "  version:", "  versions:", "system.file_malformed", "sockshop/system.yaml:"),
+        ("hs", "journeys.yaml", "to: geo,", "to: consul,", "system.data_inconsistent", "handlers.search"),
+        ("sockshop", "system.yaml", "  version:", "  versions:", "system.key_unknown", "sockshop/system.yaml:"),
     ];
     let of_ts = cases.map(|(file, from, to, code, place)| ("ts", file, from, to, code, place));
     for (system, file, from, to, code, place) in of_ts.into_iter().chain(of_other_systems) {
@@ -158,6 +171,6 @@ fn a_call_cycle_is_found() {
     )
     .unwrap();
     let problem = Catalog::with_folder(folder.path()).unwrap_err();
-    assert_eq!(problem.code, "system.data_inconsistent");
-    assert!(problem.message.contains("cycle"), "{problem}");
+    assert_eq!(problem.code, "system.calls_cyclic");
+    assert_eq!(problem.found.as_deref(), Some("a `p.A/x` -> b `p.B/y` -> a `p.A/x`"), "{problem}");
 }

@@ -12,7 +12,7 @@ use model::{DataTime, ErrorKind, PackState, Problem, Result, RunId, TaskKind, Tr
 use serde::{Deserialize, Serialize};
 use store::{Effects, InjectionChange, NewEvent, NewTask};
 
-use super::{Context, Hold, Outcome, to_value};
+use super::{Context, Hold, Outcome, Passed, to_value};
 use crate::killpoint;
 
 /// How long the system may take to come back inside its normal band before the receipt says that it did not.
@@ -35,11 +35,11 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         None => begin(context, &hold).await?,
     };
     killpoint::reach("fault_injection.after-record");
-    if let Some(wait) = context.run_until(&hold, progress.windows.abnormal_start).await? {
+    if let Some(wait) = run_until(context, &hold, &progress, progress.windows.abnormal_start).await? {
         return Ok(wait);
     }
     let truth = inject(context, &hold, &progress).await?;
-    if let Some(wait) = context.run_until(&hold, progress.windows.abnormal_end).await? {
+    if let Some(wait) = run_until(context, &hold, &progress, progress.windows.abnormal_end).await? {
         return Ok(wait);
     }
     remove(context, &hold, &progress.faults).await?;
@@ -77,17 +77,39 @@ pub fn fault_names(run: RunId, retry: u32, count: usize) -> Vec<String> {
     (0..count).map(name).collect()
 }
 
+/// Lets data time pass as every step does, and no longer than faults are allowed.
+async fn run_until(
+    context: &Context<'_>,
+    hold: &Hold,
+    progress: &Progress,
+    until: DataTime,
+) -> Result<Option<Outcome>> {
+    loop {
+        no_kill_switch(context, hold, progress).await?;
+        match context.pass(hold, until).await? {
+            Passed::Some => {}
+            Passed::All => return Ok(None),
+            Passed::Wait(outcome) => return Ok(Some(outcome)),
+        }
+    }
+}
+
+/// The kill switch ends a run that has a fault on, or is about to. The run then owes the fault's removal as after every
+/// other error; one whose window is over has removed it by itself.
+async fn no_kill_switch(context: &Context<'_>, hold: &Hold, progress: &Progress) -> Result<()> {
+    if progress.faults.is_empty() || !context.parts.store.kill_switch().await?.engaged {
+        return Ok(());
+    }
+    if context.parts.cluster.now(&hold.slot).await? >= progress.windows.abnormal_end {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorKind::Failed, "fault.kill_switch", "the kill switch is on: no fault may act")
+        .fix("turn it off with `aegisctl kill-switch off`, then retry the run"))
+}
+
 /// Starts every fault, or finds it started. Returns the ground truth with the pods that were really hit.
 async fn inject(context: &Context<'_>, hold: &Hold, progress: &Progress) -> Result<Vec<TruthEntry>> {
-    let store = &context.parts.store;
-    if !progress.faults.is_empty() && store.kill_switch().await?.engaged {
-        return Err(Problem::new(
-            ErrorKind::Failed,
-            "fault.kill_switch",
-            "the kill switch is on: no fault is injected",
-        )
-        .fix("turn it off, then retry the run from RestartPedestal"));
-    }
+    no_kill_switch(context, hold, progress).await?;
     let data = context.parts.catalog.get(&context.spec.system)?;
     let mut truth = Vec::new();
     for (fault, name) in context.spec.faults.iter().zip(&progress.faults) {

@@ -44,12 +44,14 @@ impl App {
         let stored = self.system_that_runs(&request.system).await?;
         let data = self.catalog().get(&stored.code)?;
         let faults = self.resolve(request, &data)?;
+        self.require_no_kill_switch(request).await?;
         let origin = origin(request.origin.unwrap_or_else(|| WallTime::now().seconds()))?;
         let windows = windows(origin, request.windows)?;
-        let load = within("load", request.load.unwrap_or(super::DEFAULT_LOAD), 0.0, LARGEST_LOAD)?;
+        let load = within("load", request.load.unwrap_or(::system::DEFAULT_LOAD), 0.0, LARGEST_LOAD)?;
         let noise = within("noise", request.noise.unwrap_or(1.0), -f64::MIN_POSITIVE, LARGEST_NOISE)?;
         let algorithms = self.choose_algorithms(&request.algorithms).await?;
-        let notes = notes(request, &algorithms, &windows)?;
+        let mut notes = notes(request, &algorithms, &windows)?;
+        notes.extend(overloads(&data, load)?);
         let slots = slots(request.slot, self.slot_count(&stored).await?, &stored.code)?;
         let release = self.release(&stored, &slots).await?;
         Ok(Checked {
@@ -65,6 +67,56 @@ impl App {
             release,
             notes,
         })
+    }
+
+    /// Puts service, capability and target in the place of each point's id.
+    ///
+    /// # Errors
+    /// Those of finding a point; `point.repeated_in_words`, `point.of_another_system`, `submit.system_missing`.
+    pub(super) fn name_the_points(&self, mut request: RunRequest) -> Result<RunRequest> {
+        for (index, fault) in request.faults.iter_mut().enumerate() {
+            let Some(id) = fault.point.take() else { continue };
+            let within = |problem: Problem| problem.place(format!("faults[{index}].point"));
+            if !(fault.service.is_empty() && fault.capability.is_empty() && fault.target.is_empty()) {
+                let problem = Problem::new(
+                    ErrorKind::Invalid,
+                    "point.repeated_in_words",
+                    "a point says service, capability and target already",
+                );
+                return Err(within(problem.expected("either the point's id, or service, capability and target")));
+            }
+            let point = self.find_point(&id).map_err(within)?;
+            if request.system.is_empty() {
+                request.system = point.system.to_string();
+            }
+            if request.system != point.system.as_str() {
+                let problem =
+                    Problem::new(ErrorKind::Invalid, "point.of_another_system", "the point is one of another system");
+                let found = format!("`{id}` on system `{}`", request.system);
+                return Err(within(problem.found(found).expected(format!("a point of `{}`", request.system))));
+            }
+            fault.service = point.service;
+            fault.capability = point.capability.to_owned();
+            fault.target = point.target.into_iter().map(|(key, value)| (key, Value::from(value))).collect();
+        }
+        if request.system.is_empty() {
+            return Err(Problem::new(ErrorKind::Invalid, "submit.system_missing", "the run names no system")
+                .place("system")
+                .expected("a system's short code, or a fault with the id of a point"));
+        }
+        Ok(request)
+    }
+
+    /// A fault would be refused by the worker while the kill switch is on.
+    async fn require_no_kill_switch(&self, request: &RunRequest) -> Result<()> {
+        let switch = self.store().kill_switch().await?;
+        if request.faults.is_empty() || !switch.engaged {
+            return Ok(());
+        }
+        Err(Problem::new(ErrorKind::Conflict, "fault.kill_switch", "the kill switch is on: no fault is injected")
+            .place("faults")
+            .found(format!("on since {} by {}: {}", switch.changed_at, switch.changed_by, switch.reason))
+            .fix("turn it off with `aegisctl kill-switch off` when its reason is gone, or submit with `--no-fault`"))
     }
 
     /// Every fault against the table, the system's data, the cluster, and the others.
@@ -214,6 +266,17 @@ fn slots(asked: Option<u32>, count: u32, system: &SystemCode) -> Result<Vec<u32>
             .expected(format!("one of {count} slots, counted from 0"))
             .fix(format!("raise `injection.system.{system}.count`, or name no slot"))),
     }
+}
+
+/// A load that a service can never serve is told: its queues grow as long as the run lasts, with and without a fault.
+fn overloads(data: &SystemData, load: f64) -> Result<Vec<String>> {
+    let note = |overload: ::system::Overload| {
+        format!(
+            "at {load} journeys/s the requests to {} need at least {:.1} cores, and it has {:.1}: it is overloaded",
+            overload.service, overload.needed, overload.cores
+        )
+    };
+    Ok(data.topology()?.overloaded(load).into_iter().map(note).collect())
 }
 
 /// Windows that are too short are told, and refused where the caller is strict.
