@@ -1,12 +1,16 @@
 //! The real public seed, read as it is: all eight systems register; what cannot run here says so.
 
+use std::path::Path;
+
 use serde_json::Value;
 use testkit::process::Site;
 
 use crate::journey;
 use crate::round::{self, CONTROL, text};
 
-const WITHOUT_SIMULATION: &[&str] = &["otel-demo", "ob", "sockshop", "hs", "sn", "media", "teastore"];
+const WITH_SIMULATION: [&str; 6] = ["otel-demo", "ob", "sockshop", "sn", "media", "teastore"];
+/// This site's folder of systems replaces it by its registration alone.
+const WITHOUT_SIMULATION: &str = "hs";
 
 fn register<'a>(seed: &'a str, name: &'a str) -> Vec<&'a str> {
     vec!["system", "register", "--from-seed", seed, "--env", "public-prod", "--name", name]
@@ -23,7 +27,10 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
     let seeds = seeds.parent().unwrap().parent().unwrap().canonicalize().unwrap();
     let seeds = seeds.to_str().unwrap();
     let site = Site::new();
-    let _daemon = site.serve(&[]);
+    let registration = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems/hs/system.yaml");
+    site.write("systems/hs/system.yaml", &std::fs::read_to_string(registration).unwrap());
+    let config = site.write("aegis.toml", &format!("systems = {:?}\n", site.path().join("systems")));
+    let _daemon = site.serve(&["--config", config.to_str().unwrap()]);
 
     let planned = site.ctl(&[&register(seeds, "ts")[..], &["--dry-run"]].concat()).ok().json();
     assert!(planned["writes"].as_array().unwrap().iter().all(|write| write["change"] == "new"), "{planned:#}");
@@ -31,23 +38,24 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
     site.ctl(&register(seeds, "ts")).ok();
     ts_is_what_the_seed_says(&site);
 
-    for name in WITHOUT_SIMULATION {
-        site.ctl(&register(seeds, name)).ok();
-        let detail = site.ctl(&["system", "show", name]).ok().json();
-        assert_eq!(layer(&detail, "registry"), "ok", "{detail:#}");
-        assert_eq!(layer(&detail, "telemetry"), "no simulation data", "{detail:#}");
-        let enable = site.ctl(&["system", "enable", name]);
-        let submit = site.ctl(&["inject", "submit", "--system", name, "--no-fault"]);
-        for refused in [enable, submit] {
-            let error = refused.error();
-            assert_eq!((refused.code, &error["code"]), (4, &"system.layer_not_ready".into()), "{error}");
-            assert!(text(&error["found"]).contains("no simulation data"), "the reason is named: {error}");
-        }
+    for name in WITH_SIMULATION {
+        let detail = registered(&site, seeds, name);
+        assert_eq!(layer(&detail, "telemetry"), "ok", "{detail:#}");
+        site.ctl(&["system", "enable", name]).ok();
+    }
+    let detail = registered(&site, seeds, WITHOUT_SIMULATION);
+    assert_eq!(layer(&detail, "telemetry"), "no simulation data", "{detail:#}");
+    let enable = site.ctl(&["system", "enable", WITHOUT_SIMULATION]);
+    let submit = site.ctl(&["inject", "submit", "--system", WITHOUT_SIMULATION, "--no-fault"]);
+    for refused in [enable, submit] {
+        let error = refused.error();
+        assert_eq!((refused.code, &error["code"]), (4, &"system.layer_not_ready".into()), "{error}");
+        assert!(text(&error["found"]).contains("no simulation data"), "the reason is named: {error}");
     }
     let listed = site.ctl(&["system", "list", "--all"]).ok().json()["items"].take();
     assert_eq!(listed.as_array().unwrap().len(), 8, "{listed:#}");
 
-    for name in WITHOUT_SIMULATION.iter().chain(&["ts"]) {
+    for name in WITH_SIMULATION.iter().chain(&[WITHOUT_SIMULATION, "ts"]) {
         let report = site.ctl(&["system", "unregister", name, "--yes"]).ok().json();
         let removed = report["removed"].as_object().unwrap();
         assert!(removed["registry"] == 1 && removed["database"].as_i64() > Some(0), "{report:#}");
@@ -56,6 +64,14 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
     assert_eq!(listed, serde_json::json!([]));
     let again = site.ctl(&[&register(seeds, "ts")[..], &["--dry-run"]].concat()).ok().json();
     assert_eq!(again["writes"], planned["writes"], "nothing of the first registration is left");
+}
+
+/// Registers a system and shows it.
+fn registered(site: &Site, seeds: &str, name: &str) -> Value {
+    site.ctl(&register(seeds, name)).ok();
+    let detail = site.ctl(&["system", "show", name]).ok().json();
+    assert_eq!(layer(&detail, "registry"), "ok", "{detail:#}");
+    detail
 }
 
 fn ts_is_what_the_seed_says(site: &Site) {

@@ -1,7 +1,7 @@
 //! A server in this process, and ways to talk to it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,10 +99,19 @@ pub fn own_seed() -> BTreeMap<String, String> {
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../seeds/demo"))
 }
 
+/// A folder of systems in which `hs` is no more than its registration.
+fn systems(folder: &Path) -> PathBuf {
+    let systems = folder.join("systems");
+    std::fs::create_dir_all(systems.join("hs")).unwrap();
+    let registration = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems/hs/system.yaml");
+    std::fs::copy(registration, systems.join("hs/system.yaml")).unwrap();
+    systems
+}
+
 async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
     let store = store::Store::connect(&format!("sqlite:{}", folder.join("aegis.db").display())).await.unwrap();
     store.migrate().await.unwrap();
-    let catalog = Arc::new(system::Catalog::builtin().unwrap());
+    let catalog = Arc::new(system::Catalog::with_folder(&systems(folder)).unwrap());
     let signals = telemetry::SignalStore::open(folder.join("telemetry")).unwrap();
     let cluster = sim::SimCluster::open(&folder.join("sim"), Arc::clone(&catalog), Arc::new(signals.clone())).unwrap();
     let app = server::App::new(server::Parts {
