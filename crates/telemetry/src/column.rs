@@ -47,6 +47,9 @@ pub(crate) trait Column: Send + Sync {
     /// Bytes held, roughly; used to bound memory.
     fn bytes(&self) -> usize;
 
+    /// Removes all rows and keeps the memory for the next ones.
+    fn clear(&mut self);
+
     /// How many different values there are, when that is known.
     fn distinct(&self) -> Option<usize> {
         None
@@ -208,6 +211,18 @@ impl Column for Text {
         self.pool.texts.len() + self.pool.len() * 24 + self.ids.len() * 4
     }
 
+    fn clear(&mut self) {
+        let Self { hasher: _, known, hashes, pool: Pool { texts, ends }, ids, ranks, values, longest } = self;
+        known.clear();
+        hashes.clear();
+        texts.clear();
+        ends.clear();
+        ids.clear();
+        ranks.clear();
+        values.take();
+        *longest = 0;
+    }
+
     fn distinct(&self) -> Option<usize> {
         Some(self.pool.len())
     }
@@ -275,6 +290,10 @@ impl<const N: usize> Column for Hex<N> {
         self.0.len() * N
     }
 
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
     fn longest(&self) -> usize {
         N * 2
     }
@@ -318,6 +337,10 @@ impl Column for Times {
 
     fn bytes(&self) -> usize {
         self.0.len() * 8
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -363,6 +386,10 @@ impl<T: ArrowPrimitiveType> Column for Numbers<T> {
     fn bytes(&self) -> usize {
         size_of_val(self.0.as_slice())
     }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Numbers that OTLP allows to be absent.
@@ -403,6 +430,10 @@ impl Column for Optional {
 
     fn bytes(&self) -> usize {
         self.0.len() * 16
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -463,5 +494,10 @@ impl<T: ArrowPrimitiveType> Column for Lists<T> {
 
     fn bytes(&self) -> usize {
         size_of_val(self.values.as_slice()) + self.ends.len() * 8
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.ends.clear();
     }
 }

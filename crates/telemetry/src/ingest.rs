@@ -21,6 +21,7 @@ use crate::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportT
 use crate::receive::overloaded;
 use crate::status::Queue;
 use crate::store::{Inner, guard};
+use crate::table::Tables;
 use crate::{Accepted, Export, SignalStore};
 use received::Received;
 
@@ -61,6 +62,8 @@ struct Core {
 struct State {
     /// Nothing until the first request, and after one that could not be written.
     active: Option<Pending>,
+    /// The memory of rows that were written, for the next ones: fresh pages cost more than their use.
+    spare: Tables,
     cardinality: Cardinality,
     /// The highest journal number that was used.
     last: u64,
@@ -113,6 +116,7 @@ impl Ingest {
         let last = replay_all(inner, u64::MAX)?;
         let state = State {
             active: None,
+            spare: Tables::default(),
             cardinality: Cardinality::new(inner.options.limits),
             last,
             backlog: 0,
@@ -239,7 +243,8 @@ impl Core {
         let state = &mut *state;
         let arrived = WallTime::now();
         if state.active.is_none() {
-            state.active = Some(Pending::start(&self.store, &mut state.last)?);
+            let journal = Pending::journal(&self.store, &mut state.last)?;
+            state.active = Some(Pending::start(journal, std::mem::take(&mut state.spare)));
         }
         let pending = state.active.as_mut().expect("started above");
         if pending.journal.is_empty() {
@@ -302,7 +307,11 @@ impl Core {
         let folder = self.store.journal_folder();
         let written = match full {
             Some(Pending { journal, received, .. }) => {
-                received.write(&self.store, journal.sequence).and_then(|()| journal::delete(&folder, journal.sequence))
+                let written = received.write(&self.store, journal.sequence);
+                written.and_then(|spare| {
+                    guard(&self.state).spare = spare;
+                    journal::delete(&folder, journal.sequence)
+                })
             }
             None => Ok(()),
         };
@@ -353,13 +362,17 @@ impl Core {
 }
 
 impl Pending {
-    fn start(store: &Inner, last: &mut u64) -> Result<Self> {
+    fn start(journal: Journal, spare: Tables) -> Self {
+        Self { journal, received: Received::with(spare), since: Instant::now() }
+    }
+
+    fn journal(store: &Inner, last: &mut u64) -> Result<Journal> {
         // The clock makes the number one that was never used, also after its chunks have expired.
         let now = u64::try_from(WallTime::now().0).unwrap_or(0);
         let sequence = now.max(*last + 1);
         let journal = Journal::create(&store.journal_folder(), sequence)?;
         *last = sequence;
-        Ok(Self { journal, received: Received::default(), since: Instant::now() })
+        Ok(journal)
     }
 }
 
@@ -422,5 +435,5 @@ fn replay(store: &Inner, sequence: u64) -> Result<()> {
             Problem::internal("telemetry.journal_corrupt", "a journal holds what was never acknowledged")
         })?;
     }
-    received.write(store, sequence)
+    received.write(store, sequence).map(drop)
 }

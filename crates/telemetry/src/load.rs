@@ -18,15 +18,17 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use model::{ErrorKind, Problem, Result, WallTime};
 use prost::Message;
+use prost::bytes::BufMut;
 use serde::Serialize;
 use tokio::net::TcpStream;
-use tonic::codec::CompressionEncoding;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Endpoint;
 
 use crate::otlp::common::any_value::Value;
 use crate::otlp::common::{AnyValue, KeyValue};
 use crate::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
-use crate::otlp::trace_service_client::TraceServiceClient;
 use crate::otlp::{ExportTraceServiceRequest, ExportTraceServiceResponse, Resource};
 
 /// How the load travels.
@@ -90,32 +92,24 @@ impl Load {
     /// # Errors
     /// `load.unreachable`.
     pub async fn send(&self) -> Result<Sent> {
-        let requests: Vec<_> = (0..self.bodies).map(|number| body(number as u64, self.spans_per_body)).collect();
-        let encoded: Vec<Bytes> = requests.iter().map(|request| request.encode_to_vec().into()).collect();
-        let bytes: usize = encoded.iter().map(Bytes::len).sum();
-        let counts = Arc::new(Counts::default());
+        let bodies = (0..self.bodies as u64).map(|number| body(number, self.spans_per_body).encode_to_vec().into());
+        let mut bodies: Vec<Bytes> = bodies.collect();
+        let bytes: usize = bodies.iter().map(Bytes::len).sum();
+        if self.protocol == Protocol::HttpGzip {
+            bodies.iter_mut().for_each(|body| *body = gzip(body));
+        }
+        let (bodies, counts) = (Arc::new(bodies), Arc::new(Counts::default()));
         let started = Instant::now();
         let until = started + self.duration;
         let mut senders = tokio::task::JoinSet::new();
-        let bodies = match self.protocol {
-            Protocol::HttpGzip => encoded.iter().map(|body| gzip(body)).collect(),
-            _ => encoded,
-        };
-        let (bodies, requests) = (Arc::new(bodies), Arc::new(requests));
-        let started = if self.protocol == Protocol::HttpGzip { Instant::now() } else { started };
-        let until = until.max(started + self.duration);
         for _ in 0..self.connections {
-            let counts = counts.clone();
-            match self.protocol {
-                Protocol::Http | Protocol::HttpGzip => {
-                    let (load, bodies) = (self.clone(), bodies.clone());
-                    senders.spawn(async move { load.http(&bodies, until, &counts).await });
+            let (load, bodies, counts) = (self.clone(), bodies.clone(), counts.clone());
+            senders.spawn(async move {
+                match load.protocol {
+                    Protocol::Http | Protocol::HttpGzip => load.http(&bodies, until, &counts).await,
+                    Protocol::Grpc | Protocol::GrpcGzip => load.grpc(&bodies, until, &counts).await,
                 }
-                Protocol::Grpc | Protocol::GrpcGzip => {
-                    let (load, requests) = (self.clone(), requests.clone());
-                    senders.spawn(async move { load.grpc(&requests, until, &counts).await });
-                }
-            }
+            });
         }
         while let Some(sender) = senders.join_next().await {
             sender.map_err(|error| Problem::internal("load.sender_failed", error.to_string()))??;
@@ -178,16 +172,18 @@ impl Load {
         Ok(sender)
     }
 
-    async fn grpc(&self, requests: &[ExportTraceServiceRequest], until: Instant, counts: &Counts) -> Result<()> {
+    async fn grpc(&self, bodies: &[Bytes], until: Instant, counts: &Counts) -> Result<()> {
+        const METHOD: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
         let endpoint = Endpoint::new(format!("http://{}", self.address)).map_err(|error| self.unreachable(&error))?;
         let channel = endpoint.tcp_nodelay(true).connect().await.map_err(|error| self.unreachable(&error))?;
-        let mut client = TraceServiceClient::new(channel);
+        let mut client = Grpc::new(channel);
         if self.protocol == Protocol::GrpcGzip {
             client = client.send_compressed(CompressionEncoding::Gzip);
         }
         while Instant::now() < until {
-            let request = &requests[counts.next.fetch_add(1, Ordering::Relaxed) % requests.len()];
-            match client.export(request.clone()).await {
+            let body = bodies[counts.next.fetch_add(1, Ordering::Relaxed) % bodies.len()].clone();
+            client.ready().await.map_err(|error| self.unreachable(&error))?;
+            match client.unary(tonic::Request::new(body), PathAndQuery::from_static(METHOD), Encoded).await {
                 Ok(answer) => counts.success(self.spans_per_body, answer.get_ref()),
                 Err(status) => counts.failure(status.to_string()).await,
             }
@@ -214,6 +210,44 @@ impl Counts {
         self.failed.fetch_add(1, Ordering::Relaxed);
         self.first_failure.get_or_init(|| text);
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Requests that are encoded already, answers as protobuf.
+struct Encoded;
+
+impl Codec for Encoded {
+    type Encode = Bytes;
+    type Decode = ExportTraceServiceResponse;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Encoded {
+    type Item = Bytes;
+    type Error = tonic::Status;
+
+    fn encode(&mut self, body: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
+        out.put_slice(&body);
+        Ok(())
+    }
+}
+
+impl Decoder for Encoded {
+    type Item = ExportTraceServiceResponse;
+    type Error = tonic::Status;
+
+    fn decode(&mut self, body: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, tonic::Status> {
+        let answer = ExportTraceServiceResponse::decode(body);
+        answer.map(Some).map_err(|error| tonic::Status::internal(error.to_string()))
     }
 }
 

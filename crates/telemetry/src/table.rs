@@ -153,14 +153,9 @@ impl Tables {
         }
     }
 
+    /// Removes a signal's rows and keeps their memory for the next ones.
     pub fn clear(&mut self, signal: Signal) {
-        match signal {
-            Signal::Traces => self.traces = Spans::default(),
-            Signal::Logs => self.logs = Logs::default(),
-            Signal::Gauge => self.gauge = Points::default(),
-            Signal::Sum => self.sum = Points::default(),
-            Signal::Histogram => self.histogram = Histograms::default(),
-        }
+        self.get_mut(signal).columns_mut().into_iter().for_each(|column| column.clear());
     }
 
     pub fn bytes(&self) -> usize {

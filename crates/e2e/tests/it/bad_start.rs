@@ -63,14 +63,23 @@ fn a_misspelt_key_of_the_configuration_is_an_error() {
 #[test]
 fn the_receiver_of_telemetry_stays_up() {
     let site = Site::new();
-    let daemon = site.serve(&["--otlp-grpc", "127.0.0.1:0"]);
+    let daemon = site.serve(&["--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"]);
     let address = round::text(&daemon.server["otlp_grpc"]);
     for _ in 0..2 {
         let mut stream = TcpStream::connect(address.trim_start_matches("http://")).unwrap();
         std::io::Write::write_all(&mut stream, b"this is not HTTP/2\r\n\r\n").unwrap();
     }
+    let mut stream = TcpStream::connect(round::text(&daemon.server["otlp_http"])).unwrap();
+    let head = "POST /v1/traces HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    std::io::Write::write_all(&mut stream, format!("{head}content-length: 2\r\n\r\n[]").as_bytes()).unwrap();
+    let answer = std::io::read_to_string(stream).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("[otlp.request_malformed]"), "{answer}");
     round::register(&site);
     round::run(&site, CONTROL, &["--seed", "8"], 0);
+    let ingest = site.ctl(&["status"]).ok().json()["ingest"].clone();
+    assert_eq!(ingest["requests_refused"]["traces"]["otlp.request_malformed"], 1, "{ingest:#}");
+    let spans = ingest["records"].as_array().unwrap().iter().find(|part| part["signal"] == "traces").unwrap();
+    assert!(spans["accepted"].as_i64().unwrap() > 0, "{ingest:#}");
     TcpStream::connect(address.trim_start_matches("http://")).unwrap();
     daemon.stop();
 }

@@ -14,6 +14,8 @@ use crate::{Signal, Stream};
 pub(super) struct Received {
     namespaces: BTreeMap<String, Part>,
     bytes: usize,
+    /// Empty tables with the memory of earlier rows, for the first namespace.
+    spare: Tables,
 }
 
 #[derive(Default)]
@@ -26,13 +28,19 @@ struct Part {
 impl Route for Received {
     fn tables(&mut self, namespace: &str) -> &mut Tables {
         if !self.namespaces.contains_key(namespace) {
-            self.namespaces.insert(namespace.to_owned(), Part::default());
+            let tables = std::mem::take(&mut self.spare);
+            self.namespaces.insert(namespace.to_owned(), Part { tables, bytes: 0 });
         }
         &mut self.namespaces.get_mut(namespace).expect("inserted above").tables
     }
 }
 
 impl Received {
+    /// Nothing yet, with memory for many rows.
+    pub fn with(spare: Tables) -> Self {
+        Self { spare, ..Self::default() }
+    }
+
     /// Bytes held, as last measured.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -56,16 +64,21 @@ impl Received {
         extents.filter_map(|mut extents| extents.remove(namespace)).map(|extent| extent.last).max()
     }
 
-    /// Writes one chunk for each namespace. Chunks that an interrupted attempt had written stay as they are.
-    pub fn write(self, store: &Inner, sequence: u64) -> Result<()> {
-        for (namespace, Part { tables, .. }) in self.namespaces {
+    /// Writes one chunk for each namespace. Chunks that an interrupted attempt had written stay as they are. Gives back the tables of
+    /// the largest namespace, empty.
+    pub fn write(self, store: &Inner, sequence: u64) -> Result<Tables> {
+        let (mut spare, mut most) = (self.spare, 0);
+        for (namespace, Part { tables, bytes }) in self.namespaces {
             let stream = Stream { namespace, run: None };
             let mut chunk = store.chunk_writer()?;
             chunk.tables = tables;
             if !chunk.seal(&stream)?.is_empty() {
+                if bytes > most {
+                    (spare, most) = (std::mem::take(&mut chunk.tables), bytes);
+                }
                 store.place_received(chunk, &stream, sequence)?;
             }
         }
-        Ok(())
+        Ok(spare)
     }
 }
