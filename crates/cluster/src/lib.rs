@@ -216,7 +216,7 @@ pub trait Cluster: Send + Sync {
     /// `Ok` when this cluster can run the system; else why not (`system.no_simulation_data`, ...).
     fn can_run(&self, system: &SystemCode) -> Result<()>;
 
-    /// `Ok` when this cluster can carry the fault; else why not (`capability.not_simulated`, ...).
+    /// `Ok` when this cluster can carry the fault; else why not (`capability.unknown`, ...).
     fn can_inject(&self, system: &SystemCode, capability: &str) -> Result<()>;
 
     /// Installs, or replaces a release that differs. A release of another run's environment is replaced.

@@ -31,6 +31,6 @@ pub use point::{Filter, Point, point, points, system_of_point};
 pub use render::render;
 pub use resolve::{Resolved, Spec, resolve};
 pub use schema::{describe, schema};
-pub use table::{capabilities, capability, is_supported_by_simulator, require_simulated};
+pub use table::{capabilities, capability};
 pub use target::{SqlVerb, Target};
 pub use truth::truth;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use model::{ErrorKind, Problem, Result};
+use model::{Problem, Result};
 
 use crate::Capability;
 
@@ -50,23 +50,4 @@ pub fn capability(name: &str) -> Result<&'static Capability> {
         Some(row) => problem.fix(format!("here it is called `{}`", row.name)),
         None => problem,
     })
-}
-
-/// Whether the simulated cluster carries the fault out; `false` for an unknown name.
-pub fn is_supported_by_simulator(name: &str) -> bool {
-    capability(name).is_ok_and(|row| row.simulated)
-}
-
-/// # Errors
-/// `capability.unknown`, or `capability.not_simulated` for a kind that only a Kubernetes cluster carries out.
-pub fn require_simulated(name: &str) -> Result<()> {
-    let row = capability(name)?;
-    if row.simulated {
-        return Ok(());
-    }
-    let ready: Vec<&str> = capabilities().iter().filter(|row| row.simulated).map(|row| row.name).collect();
-    Err(Problem::new(ErrorKind::Missing, "capability.not_simulated", "not simulated yet")
-        .place("capability")
-        .found(format!("`{name}` on the simulated cluster"))
-        .expected(ready.join(", ")))
 }

@@ -72,7 +72,7 @@ impl World {
     /// Starts a fault now; the names of the pods that it hits.
     ///
     /// # Errors
-    /// `fault.no_targets`, `capability.not_simulated`, `fault.target_unknown`. Nothing has changed then.
+    /// `fault.no_targets`, `fault.target_unknown`. Nothing has changed then.
     pub fn start_fault(&mut self, name: &str, resolved: &Resolved) -> Result<Vec<String>, Problem> {
         let mut mechanism = faults::mechanism(self, resolved)?;
         if self.effects.before.is_none() {
@@ -197,6 +197,12 @@ impl World {
     /// `fault.no_targets`.
     pub(crate) fn networks_to_hit(&self, service: &str) -> Result<Vec<u16>, Problem> {
         self.pods_that(service, |pod| pod.state != PodState::Pending)
+    }
+
+    /// The names of a service's pods, as they are now.
+    pub(crate) fn pod_names(&self, service: &str) -> Vec<String> {
+        let places = self.plan.service(service).map(|id| self.places[id as usize].clone());
+        places.into_iter().flatten().map(|slot| self.pods[slot as usize].name.clone()).collect()
     }
 
     fn pods_that(&self, service: &str, wanted: impl Fn(&Pod) -> bool) -> Result<Vec<u16>, Problem> {

@@ -4,7 +4,7 @@ use cluster::{
     FaultObject, FaultObservation, FaultPhase, Fence, Reach, Recovery, ReleaseObservation, ReleaseSpec, Result,
 };
 use fault::Resolved;
-use model::{DataTime, ErrorKind, Problem, RunId, Slot};
+use model::{DataTime, ErrorKind, Problem, Role, RunId, Slot};
 use sha2::{Digest, Sha256};
 use telemetry::Stream;
 
@@ -129,13 +129,16 @@ pub fn start_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: Faul
         return Ok(observed_fault(fault));
     }
     let resolved = Resolved::from_value(&want.resolved)?;
-    fault::require_simulated(resolved.effect.name())?;
     let (at, position) = (release.committed, release.faults.len());
     let system = inner.catalog().get(&held.state.slot.system)?;
     let world = &mut live(inner, held)?.world;
     let pods = world.start_fault(&want.name, &resolved)?;
+    let peers = resolved.target.peer().map(|peer| world.pod_names(peer)).unwrap_or_default();
     let truth = fault::truth(&resolved, &system, &pods);
-    let truth = truth.inspect_err(|_| *held.live = None)?;
+    let mut truth = truth.inspect_err(|_| *held.live = None)?;
+    for entry in truth.iter_mut().filter(|entry| entry.role == Role::Peer) {
+        entry.pod.clone_from(&peers);
+    }
     let manifest_digest = hex::encode(Sha256::digest(want.manifest.to_string()));
     let (name, release) = (want.name.clone(), held.state.release_mut()?);
     release.faults.push(FaultRecord { object: want, manifest_digest, started_at: at, ended_at: None, pods, truth });

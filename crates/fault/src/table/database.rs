@@ -37,9 +37,13 @@ const fn row(id: u8, name: &'static str, chaos_type: &'static str, fields: &'sta
     }
 }
 
-const VERSION: Param = Param::choice("connector_version", &["5", "8", "9"], "major version of the client's driver")
-    .or_text("9")
-    .public("mysql_connector");
+const VERSION: Param = Param::choice(
+    "connector_version",
+    &["5", "8", "9"],
+    "major version of the client's driver; the stock operator knows 5 and 8",
+)
+.or_text("9")
+.public("mysql_connector");
 
 const CONNECTOR: Field = Field { path: "mysqlConnectorVersion", form: Form::Value("connector_version") };
 

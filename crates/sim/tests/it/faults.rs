@@ -1,5 +1,11 @@
 //! Each fault acts at its mechanism, shows where that mechanism shows, and touches nothing before its start.
 
+mod batch;
+mod contract;
+mod lab;
+mod sign;
+mod train_ticket;
+
 use std::collections::HashSet;
 
 use fault::Resolved;
