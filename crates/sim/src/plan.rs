@@ -182,6 +182,7 @@ pub struct EndpointPlan {
     pub method: String,
     pub route: String,
     pub pattern: PathPattern,
+    pub port: u16,
 }
 
 #[derive(Debug)]

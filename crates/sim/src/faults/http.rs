@@ -2,7 +2,7 @@
 
 use fault::{Effect, Target};
 use model::Problem;
-use system::Language;
+use system::{Language, PathPattern};
 
 use crate::effect::{Mechanism, Tag};
 use crate::engine::{MILLI, Time};
@@ -101,13 +101,16 @@ impl Mechanism for OnMessage {
 fn matching(world: &World, target: &Target) -> Result<Vec<OperationId>, Problem> {
     let Target::Http { service, method, path, port, .. } = target else { return Err(wrong_target("an HTTP endpoint")) };
     let id = world.service_named(service)?;
-    let listens = world.plan.services[id as usize].port == Some(*port);
+    let covers = |pattern: &PathPattern| pattern == path || path.matches(pattern.as_str());
+    let listens = |pattern: &PathPattern| {
+        let mut endpoints = world.plan.endpoints.iter();
+        endpoints.any(|endpoint| endpoint.service == id && endpoint.pattern == *pattern && endpoint.port == *port)
+    };
     let matches = world.plan.operations.iter().enumerate().filter(|(_, operation)| {
-        listens
-            && operation.kind == CallKind::Http
+        operation.kind == CallKind::Http
             && operation.service == id
             && operation.method.eq_ignore_ascii_case(method)
-            && operation.pattern.as_ref().is_some_and(|pattern| pattern == path || path.matches(pattern.as_str()))
+            && operation.pattern.as_ref().is_some_and(|pattern| covers(pattern) && listens(pattern))
     });
     Ok(matches.map(|(at, _)| at as OperationId).collect())
 }

@@ -267,6 +267,7 @@ fn endpoints(topology: &Topology, services: &HashMap<String, ServiceId>) -> Vec<
             method: endpoint.method.clone(),
             route: endpoint.route.clone(),
             pattern: endpoint.pattern.clone(),
+            port: endpoint.port,
         })
     };
     topology.endpoints.iter().filter_map(known).collect()

@@ -205,20 +205,20 @@ impl World {
 }
 
 /// Which callers read what is a property of the system's code that its data does not tell. A fixed draw by caller,
-/// operation and member stands for it, the same in every run: what is asked for by GET or POST is read, answers to other
-/// methods are read by half of the callers. The generator of load looks at statuses alone.
+/// operation and member stands for it, the same in every run: what is asked for by GET, POST or a remote procedure is read,
+/// answers to other methods are read by half of the callers. The generator of load looks at statuses alone.
 fn reading(plan: &Plan, call: CallId, body: Body) -> Option<Failure> {
     let call = &plan.calls[call as usize];
     let operation = &plan.operations[call.operation as usize];
     let caller = &plan.services[call.from as usize];
-    if call.kind != CallKind::Http || matches!(caller.kind, system::Kind::Gateway | system::Kind::Loadgen) {
+    if !call.kind.is_remote() || matches!(caller.kind, system::Kind::Gateway | system::Kind::Loadgen) {
         return None;
     }
     let lot = |key: u64| {
         let mut draw = Stream::new(name_key(&caller.name), &operation.name).at(join(key, 21));
         100.0 * draw.unit()
     };
-    let asks = matches!(operation.method.as_str(), "GET" | "POST");
+    let asks = call.kind != CallKind::Http || matches!(operation.method.as_str(), "GET" | "POST");
     if call.detached || (!asks && lot(0) >= f64::from(READS_CHANGES)) {
         return None;
     }

@@ -92,7 +92,7 @@ const POINTS: [Row; 32] = [
     ("jvm_cpu_stress", "ts-price-service", &[("cpu_count", "2")]),
     ("jvm_memory_stress", "ts-inside-payment-service", &[]),
     ("jvm_mysql_latency", "ts-train-service", &[("table", "train_type"), ("operation", "select"), ("delay_ms", "20")]),
-    ("jvm_mysql_exception", "ts-auth-service", &[("table", "auth_user"), ("operation", "select")]),
+    ("jvm_mysql_exception", "ts-user-service", &[("table", "user"), ("operation", "select")]),
     (
         "jvm_runtime_mutator",
         "ts-order-service",
