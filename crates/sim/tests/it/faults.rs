@@ -2,6 +2,7 @@
 
 mod batch;
 mod contract;
+mod endpoint;
 mod lab;
 mod sign;
 mod train_ticket;
