@@ -217,7 +217,6 @@ impl Args {
         } else {
             return Ok(None);
         };
-        fault::require_simulated(&spec.capability)?;
         fault::resolve(&spec, system).map(Some)
     }
 
