@@ -27,7 +27,8 @@ pub struct Algorithm {
     pub baseline: bool,
     /// What it does, in a sentence.
     pub summary: String,
-    /// Shortest window that it declares, in seconds.
+    /// Shortest normal window that it declares, in seconds. Of a method that counts points of a metric: where one is
+    /// collected every 15 s; a system that collects more seldom needs more.
     pub minimum_window_seconds: i64,
     /// Where it is defined.
     #[serde(skip_serializing_if = "Option::is_none", default)]

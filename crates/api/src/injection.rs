@@ -44,6 +44,9 @@ pub struct Injection {
     /// Whether the target felt the fault; absent when nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exposed: Option<bool>,
+    /// Whether the targets' own telemetry moved: for whoever chooses datapacks, never a filter of scores.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub visible: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

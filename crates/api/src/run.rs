@@ -61,6 +61,8 @@ pub struct Run {
     #[schema(value_type = Option<String>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub control_of: Option<RunId>,
+    /// Kind of the cluster that it runs on: `simulated` or `cluster`.
+    pub origin_kind: String,
 }
 
 /// A run with its tasks and the specification that it follows.
@@ -70,6 +72,24 @@ pub struct RunDetail {
     pub run: Run,
     /// In the order in which they were created.
     pub tasks: Vec<Task>,
+    /// Of a run with a paired control: that run.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paired_control: Option<RunId>,
+    /// Whether every fault was felt; absent when nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exposed: Option<bool>,
+    /// Whether the targets' own telemetry moved; says nothing about `exposed`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub visible: Option<bool>,
+    /// One object per fault: what the mechanism said of its effect, and from when to when that lasted.
+    #[schema(value_type = Vec<Object>)]
+    #[serde(default)]
+    pub witness: Vec<Value>,
+    /// The recovery receipt: what was removed, when the system was back inside its normal band, how that was measured.
+    #[schema(value_type = Option<Object>)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recovery: Option<Value>,
     /// [`crate::spec::RunSpec`] as JSON.
     #[schema(value_type = Object)]
     pub spec: Value,
@@ -120,7 +140,7 @@ pub struct CancelReply {
     pub message: String,
     /// Tasks that were ended by this call.
     pub cancelled_tasks: Vec<String>,
-    /// Faults of the run that were live and are being recovered.
+    /// Names of the run's faults that were live and are removed; of a run that was cancelled before, those that were.
     pub deleted_podchaos: Vec<String>,
     /// Always empty: there is no queue beside the database.
     pub removed_redis_tasks: Vec<String>,
@@ -130,8 +150,8 @@ pub struct CancelReply {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryRequest {
-    /// A task type's name; the step that failed when absent. FaultInjection and BuildDatapack need the system, which a run
-    /// gives back when it ends: they start with RestartPedestal.
+    /// A task type's name; the step that failed when absent. FaultInjection needs the system, which a run gives back when it
+    /// ends: it starts with RestartPedestal. BuildDatapack reads what was kept of the run, and simulates nothing again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }

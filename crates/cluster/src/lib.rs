@@ -117,6 +117,8 @@ pub struct FaultObservation {
     pub slot: Slot,
     /// Those of the object: run and injection id. Empty when the object is gone.
     pub labels: BTreeMap<String, String>,
+    /// The run that answers for it.
+    pub run: RunId,
     pub phase: FaultPhase,
     /// Pods that were hit.
     pub pods: Vec<String>,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use model::{ErrorKind, Problem, Result, nearest};
 use serde::Deserialize;
 
-/// Everything that a deployment may set.
-#[derive(Debug, Clone, Deserialize)]
+/// Everything that a deployment may set. It has no debug form: the store's address may hold a password.
+#[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The data folder: store, telemetry, datapacks and the simulated cluster.
@@ -123,6 +123,22 @@ impl Config {
         Ok(config)
     }
 
+    /// What is in force, one key a line, with no password in it.
+    pub fn shown(&self) -> String {
+        let or = |value: Option<String>, default: &str| value.unwrap_or_else(|| default.to_owned());
+        let lines = [
+            ("data", self.data.display().to_string()),
+            ("listen", self.listen.to_string()),
+            ("otlp_grpc", or(self.otlp_grpc.map(|address| address.to_string()), "not received")),
+            ("store", or(self.store.as_deref().map(store::redacted), "SQLite in the data folder")),
+            ("workers", self.workers.to_string()),
+            ("systems", or(self.systems.as_ref().map(|folder| folder.display().to_string()), "the built-in ones")),
+            ("algorithm_seconds", self.algorithm_seconds.to_string()),
+            ("algorithm_memory_mib", self.algorithm_memory_mib.to_string()),
+        ];
+        lines.iter().map(|(key, value)| format!("{key:<20} {value}\n")).collect()
+    }
+
     /// Refuses numbers with which nothing could ever run, wherever they come from; `name` stands in the error.
     ///
     /// # Errors
@@ -179,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_key_is_named_with_its_line() {
-        let problem = Config::parse("listen = \"127.0.0.1:0\"\nwokers = 3\n", "aegis.toml").unwrap_err();
+        let problem = Config::parse("listen = \"127.0.0.1:0\"\nwokers = 3\n", "aegis.toml").err().unwrap();
         assert_eq!(problem.code, "config.unknown_key");
         assert_eq!(problem.place.as_deref(), Some("aegis.toml:2"));
         assert_eq!(problem.fix.as_deref(), Some("did you mean `workers`?"));
@@ -200,9 +216,17 @@ mod tests {
             "algorithm_memory_mib = 0",
             "algorithm_memory_mib = 99999999999999",
         ] {
-            let problem = Config::parse(text, "aegis.toml").unwrap_err();
+            let problem = Config::parse(text, "aegis.toml").err().unwrap();
             assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("config.wrong_value", Some(text)));
         }
-        assert_eq!(Config::parse("workers = 3", "aegis.toml").unwrap().workers, 3);
+        assert_eq!(Config::parse("workers = 3", "aegis.toml").map(|config| config.workers).unwrap(), 3);
+    }
+
+    #[test]
+    fn what_is_shown_names_every_key_and_no_password() {
+        let text = "store = \"mysql://aegis:pa55w0rd@db:3306/aegis?password=pa55w0rd\"\n";
+        let shown = Config::parse(text, "aegis.toml").map(|config| config.shown()).unwrap();
+        assert!(KEYS.iter().all(|key| shown.lines().any(|line| line.starts_with(key))), "{shown}");
+        assert!(shown.contains("mysql://aegis:***@db:3306/aegis") && !shown.contains("pa55w0rd"), "{shown}");
     }
 }

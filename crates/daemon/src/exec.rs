@@ -10,10 +10,28 @@ use nix::sys::signal::Signal;
 use worker::child::{Order, Ranking};
 
 /// # Errors
-/// Whatever keeps it from answering; the caller prints it and ends with a non-zero code.
+/// Whatever keeps it from answering; it is handed over in a file beside the answer, and the caller prints it and ends with a
+/// non-zero code.
 pub fn run(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
+    let done = perform(order, answer, memory_mib);
+    if let Err(problem) = &done {
+        hand_over(problem, answer);
+    }
+    done
+}
+
+/// When even this fails, the parent has the words on standard error.
+fn hand_over(problem: &Problem, answer: &Path) {
+    let written = serde_json::to_vec(problem).map_err(std::io::Error::from);
+    if let Err(error) = written.and_then(|text| std::fs::write(worker::child::problem_file(answer), text)) {
+        eprintln!("the problem cannot be handed over: {error}");
+    }
+}
+
+fn perform(order: &Path, answer: &Path, memory_mib: u64) -> Result<()> {
     die_with_parent()?;
     limit_memory(memory_mib)?;
+    start_threads(memory_mib)?;
     let text = std::fs::read(order).map_err(|error| unreadable(order, &error.to_string()))?;
     let order: Order =
         serde_json::from_slice(&text).map_err(|error| unreadable(order, &format!("no order of ours: {error}")))?;
@@ -52,6 +70,16 @@ fn limit_memory(memory_mib: u64) -> Result<()> {
     setrlimit(Resource::RLIMIT_AS, bytes, bytes).map_err(|error| {
         Problem::new(ErrorKind::Missing, "exec.no_memory_limit", "this machine does not let a memory limit be set")
             .cause(error)
+    })
+}
+
+/// The threads are started before anything is read: under a tiny limit not even their stacks fit.
+fn start_threads(memory_mib: u64) -> Result<()> {
+    rayon::ThreadPoolBuilder::new().build_global().map_err(|error| {
+        Problem::new(ErrorKind::Failed, "algorithm.out_of_memory", "it needs more memory than it may have")
+            .found(error.to_string())
+            .expected(format!("at most {memory_mib} MiB"))
+            .fix("give it more memory: `algorithm_memory_mib` in the configuration")
     })
 }
 

@@ -103,7 +103,7 @@ fn run(command: Command) -> Result<()> {
         Command::Serve(args) => serve::run(&args.resolve()?),
         Command::Demo(args) => demo(&args),
         Command::Config(ConfigCommand::Check { file }) => {
-            println!("{:#?}", Config::read(&file)?);
+            print!("{}", Config::read(&file)?.shown());
             Ok(())
         }
         Command::Sim(command) => simulate::run(command),

@@ -19,6 +19,7 @@ use crate::parquet_file::FileRecord;
 use crate::quality::{Evidence, Quality, assess};
 use crate::schema::Signal;
 use crate::staging::Staging;
+use crate::visible::{Visibility, visibility};
 use crate::{ENV_FILE, INJECTION_FILE, K8S_FILE};
 
 /// Why a pack was not built. Nothing of it was published.
@@ -116,7 +117,8 @@ impl Builder {
         if let Some(problem) = quality.problem().or_else(|| leak::problem(&leaks)) {
             return Err(Refusal { problem, quality: Some(Box::new(quality)) });
         }
-        let manifest = self.seal(&root, files, quality)?;
+        let visibility = visibility(&open, &self.input.windows, &self.input.truth)?;
+        let manifest = self.seal(&root, files, quality, visibility)?;
         for folder in [&open, &sealed, &root] {
             sync_folder(folder)?;
         }
@@ -184,7 +186,13 @@ impl Builder {
     }
 
     /// Writes the sealed part and the checksums.
-    fn seal(&self, root: &Path, files: Vec<FileRecord>, quality: Quality) -> Result<Manifest> {
+    fn seal(
+        &self,
+        root: &Path,
+        files: Vec<FileRecord>,
+        quality: Quality,
+        visibility: Option<Visibility>,
+    ) -> Result<Manifest> {
         let input = &self.input;
         let manifest = Manifest {
             format: FORMAT,
@@ -202,6 +210,7 @@ impl Builder {
                 faults: input.faults.clone(),
                 witness: input.witness.clone(),
                 receipt: input.receipt.clone(),
+                visibility,
                 more: input.provenance.clone(),
             },
         };

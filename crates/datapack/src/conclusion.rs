@@ -31,12 +31,14 @@ pub struct EndpointFigures {
 
 impl From<&EndpointRow> for ConclusionRow {
     fn from(row: &EndpointRow) -> Self {
-        let figures = |figures: &Figures| EndpointFigures {
-            avg: Some(figures.avg),
-            success_rate: figures.succ_rate,
-            p90: Some(figures.p90),
-            p95: Some(figures.p95),
-            p99: Some(figures.p99),
+        let figures = |figures: &Figures| {
+            figures.measured().map_or_else(EndpointFigures::default, |figures| EndpointFigures {
+                avg: Some(figures.avg),
+                success_rate: figures.succ_rate,
+                p90: Some(figures.p90),
+                p95: Some(figures.p95),
+                p99: Some(figures.p99),
+            })
         };
         Self {
             span_name: row.span_name.clone(),
@@ -128,6 +130,22 @@ mod tests {
         let text = write(&rows).unwrap();
         assert!(text.starts_with(b"SpanName,Issues,AbnormalAvgDuration,NormalAvgDuration,AbnormalSuccRate,"));
         assert_eq!(read(&text).unwrap(), rows);
+    }
+
+    #[test]
+    fn a_window_without_requests_leaves_its_cells_empty() {
+        use rca::detector::Category;
+        let figures = Figures { count: 4, avg: 0.5, p90: 0.6, p95: 0.7, p99: 0.8, succ_rate: Some(1.0) };
+        let gone = EndpointRow {
+            span_name: "GET /gone".into(),
+            issues: Map::new(),
+            category: Category::Unreachable,
+            judged: true,
+            normal: figures,
+            abnormal: Figures::default(),
+        };
+        let text = String::from_utf8(write(&[ConclusionRow::from(&gone)]).unwrap()).unwrap();
+        assert_eq!(text.lines().nth(1).unwrap(), "GET /gone,{},,0.5,,1.0,,0.6,,0.7,,0.8");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod parquet_file;
 pub mod quality;
 pub mod schema;
 mod staging;
+pub mod visible;
 
 pub use builder::{Builder, Refusal, Staged};
 pub use conclusion::{ConclusionRow, EndpointFigures};
@@ -36,6 +37,7 @@ pub use pack::{Bytes, Pack, PublicFile};
 pub use parquet_file::FileRecord;
 pub use quality::Quality;
 pub use schema::{Signal, Table};
+pub use visible::Visibility;
 
 /// The run's parameters, in the open part.
 pub(crate) const ENV_FILE: &str = "env.json";

@@ -1,6 +1,6 @@
 //! The open part of a pack as frames: files are read in parallel, strings are interned once for each distinct text.
 
-mod column;
+pub(crate) mod column;
 mod points;
 pub(crate) mod records;
 

@@ -12,6 +12,7 @@ use crate::disk::corrupt;
 use crate::input::Profile;
 use crate::parquet_file::FileRecord;
 use crate::quality::Quality;
+use crate::visible::Visibility;
 
 /// Version of a pack's layout. A reader refuses another one instead of guessing.
 pub const FORMAT: u32 = 1;
@@ -53,8 +54,18 @@ pub struct Provenance {
     pub faults: Vec<Value>,
     pub witness: Value,
     pub receipt: Value,
+    /// Absent in a control, which has no target, and in packs of before it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+impl Provenance {
+    /// Whether the targets' own telemetry moved, where that was judged.
+    pub fn visible(&self) -> Option<bool> {
+        self.visibility.as_ref().map(|visibility| visibility.visible)
+    }
 }
 
 /// The lines of `sha256sum.txt`, by file name in byte order; `sha256sum -c` reads them.
@@ -141,6 +152,7 @@ mod tests {
     #[test]
     fn no_service_is_named_twice_in_the_public_truth() {
         let entry = |role, service: &str, pod: &str| TruthEntry {
+            fault: 0,
             role,
             service: service.into(),
             pod: vec![pod.into()],

@@ -286,7 +286,9 @@ impl Pack {
             let stored = stored_name(name);
             let path = self.folder.join(&stored);
             let bytes = fs::metadata(&path).map_err(failed(&path))?.len();
-            let sha256 = self.sums.0.get(&stored).cloned().unwrap_or_default();
+            let sums = self.folder.join(SUMS_FILE);
+            let sha256 = self.sums.0.get(&stored).cloned();
+            let sha256 = sha256.ok_or_else(|| corrupt(&sums, format!("no line for `{stored}`")))?;
             files.push(PublicFile { name: name.to_owned(), bytes, sha256, rows: rows.get(name).copied().flatten() });
         }
         let path = self.folder.join(stored_name(CONCLUSION_FILE));

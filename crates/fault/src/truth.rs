@@ -7,7 +7,8 @@ use crate::{Resolved, Target};
 
 /// The labels of one fault: the acting service as root, with the pods that were hit, and the other party as peer.
 ///
-/// The root is where the fault acts: the source of a link, the client of a name or a database.
+/// The root is where the fault acts: the source of a link, the client of a name or a database. The entries are those of a
+/// run's first fault; whoever puts a batch together numbers them.
 ///
 /// # Errors
 /// `service.unknown`, `system.no_simulation_data` when the data no longer fits a stored fault.
@@ -18,6 +19,7 @@ pub fn truth(fault: &Resolved, system: &SystemData, pods: &[String]) -> Result<V
         _ => system.service(fault.service())?.container().to_owned(),
     };
     let mut entries = vec![TruthEntry {
+        fault: 0,
         role: Role::Root,
         service: fault.service().to_owned(),
         pod: pods.to_vec(),
@@ -28,6 +30,7 @@ pub fn truth(fault: &Resolved, system: &SystemData, pods: &[String]) -> Result<V
     }];
     if let Some(peer) = fault.target.peer().filter(|_| rule.peer) {
         entries.push(TruthEntry {
+            fault: 0,
             role: Role::Peer,
             service: peer.to_owned(),
             pod: vec![],

@@ -15,6 +15,9 @@ pub enum Role {
 /// One service that takes part in a fault, with what belongs to it. All lists may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TruthEntry {
+    /// Which fault of the run's batch it belongs to, counted from 0.
+    #[serde(default)]
+    pub fault: u32,
     pub role: Role,
     pub service: String,
     #[serde(default)]

@@ -20,7 +20,7 @@ use model::{Answer, Problem, Result};
 use serde::Serialize;
 
 use crate::frame::Pack;
-pub use crate::minimum::Minimum;
+pub use crate::minimum::{Minimum, Samples};
 
 /// A producer of ranked suspects.
 pub trait Algorithm: Sync {

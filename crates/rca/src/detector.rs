@@ -20,14 +20,18 @@ pub use endpoint::{Entrance, EntranceRule, Figures};
 pub use profile::{Limits, PathTemplate, Profile};
 
 use crate::frame::{Pack, Signals};
-pub use crate::minimum::Minimum;
+pub use crate::minimum::{Minimum, Samples};
 use endpoint::Sample;
 use profile::Paths;
 use rules::{Call, Finding, Kind};
 
 /// What the detector needs to say `no_anomaly`: seconds per window, and requests per endpoint.
-pub const MINIMUM: Minimum =
-    Minimum { window_s: 30, normal_samples: rules::MIN_NORMAL, abnormal_samples: rules::MIN_ABNORMAL };
+pub const MINIMUM: Minimum = Minimum {
+    window_s: 30,
+    normal_samples: rules::MIN_NORMAL,
+    abnormal_samples: rules::MIN_ABNORMAL,
+    samples: Samples::Requests,
+};
 
 /// Share of the normal window's requests that must belong to judged endpoints before `no_anomaly` is said.
 const MIN_JUDGED_SHARE: f64 = 0.5;

@@ -214,8 +214,10 @@ impl Cluster for SimCluster {
         let (slot, name) = (slot.clone(), name.to_owned());
         self.blocking(move |inner| {
             let state = inner.folder.read(&slot)?;
-            let faults = state.release.iter().flat_map(|release| &release.faults);
-            Ok(faults.filter(|fault| fault.object.name == name).map(slot::observed_fault).next())
+            let mut faults = state.release.iter().flat_map(|release| &release.faults);
+            let run = state.release.as_ref().map(|release| release.spec.environment.run);
+            let found = faults.find(|fault| fault.object.name == name);
+            Ok(found.zip(run).map(|(fault, run)| slot::observed_fault(fault, run)))
         })
         .await
     }
@@ -223,8 +225,12 @@ impl Cluster for SimCluster {
     async fn faults(&self) -> Result<Vec<FaultObservation>> {
         self.blocking(|inner| {
             let states = inner.folder.read_all()?;
-            let faults = states.iter().flat_map(|state| &state.release).flat_map(|release| &release.faults);
-            Ok(faults.filter(|fault| fault.ended_at.is_none()).map(slot::observed_fault).collect())
+            let releases = states.iter().flat_map(|state| &state.release);
+            let active = releases.flat_map(|release| {
+                let live = release.faults.iter().filter(|fault| fault.ended_at.is_none());
+                live.map(|fault| slot::observed_fault(fault, release.spec.environment.run))
+            });
+            Ok(active.collect())
         })
         .await
     }

@@ -36,11 +36,12 @@ pub fn observed(state: &SlotState) -> Option<ReleaseObservation> {
     })
 }
 
-pub fn observed_fault(fault: &FaultRecord) -> FaultObservation {
+pub fn observed_fault(fault: &FaultRecord, run: RunId) -> FaultObservation {
     FaultObservation {
         name: fault.object.name.clone(),
         slot: fault.object.slot.clone(),
         labels: fault.object.labels.clone(),
+        run,
         phase: if fault.ended_at.is_some() { FaultPhase::Recovered } else { FaultPhase::Active },
         pods: fault.pods.clone(),
         started_at: Some(fault.started_at),
@@ -126,7 +127,7 @@ pub fn start_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: Faul
     held.admit(&inner.folder, fence)?;
     let release = held.state.release()?;
     if let Some(fault) = release.faults.iter().find(|fault| fault.object.name == want.name) {
-        return Ok(observed_fault(fault));
+        return Ok(observed_fault(fault, release.spec.environment.run));
     }
     let resolved = Resolved::from_value(&want.resolved)?;
     let (at, position) = (release.committed, release.faults.len());
@@ -144,7 +145,8 @@ pub fn start_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, want: Faul
     release.faults.push(FaultRecord { object: want, manifest_digest, started_at: at, ended_at: None, pods, truth });
     release.history.push(Moment::Start(position));
     held.record(&inner.folder, "fault_started", &name, at)?;
-    Ok(observed_fault(&held.state.release()?.faults[position]))
+    let release = held.state.release()?;
+    Ok(observed_fault(&release.faults[position], release.spec.environment.run))
 }
 
 pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) -> Result<FaultObservation> {
@@ -153,6 +155,7 @@ pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) 
         name: name.to_owned(),
         slot: held.state.slot.clone(),
         labels: Default::default(),
+        run: fence.run,
         phase: FaultPhase::Recovered,
         pods: Vec::new(),
         started_at: None,
@@ -169,7 +172,8 @@ pub fn end_fault(inner: &Inner, held: &mut Held<'_>, fence: &Fence, name: &str) 
         release.history.push(Moment::End(position));
         held.record(&inner.folder, "fault_ended", name, at)?;
     }
-    Ok(observed_fault(&held.state.release()?.faults[position]))
+    let release = held.state.release()?;
+    Ok(observed_fault(&release.faults[position], release.spec.environment.run))
 }
 
 pub fn recovery(inner: &Inner, held: &mut Held<'_>) -> Result<Recovery> {

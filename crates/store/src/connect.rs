@@ -208,6 +208,22 @@ impl Store {
     }
 }
 
+/// A database's address as it may be shown: with `***` in the place of a password, and of whatever follows the path, where
+/// a password may stand as well.
+pub fn redacted(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    // A password that was not percent-encoded may hold any of `@/?`; the host comes after the last `@`.
+    let (user, rest) = match rest.rsplit_once('@') {
+        Some((credentials, rest)) => match credentials.split_once(':') {
+            Some((user, _)) => (format!("{user}:***@"), rest),
+            None => (format!("{credentials}@"), rest),
+        },
+        None => (String::new(), rest),
+    };
+    let rest = rest.split_once('?').map_or_else(|| rest.to_owned(), |(rest, _)| format!("{rest}?***"));
+    format!("{scheme}://{user}{rest}")
+}
+
 /// What happens inside a transaction. `'env` is the lifetime of what it borrows from outside; the second argument only says
 /// that this outlives the transaction.
 pub(crate) trait Body<'env, T>:
@@ -303,4 +319,20 @@ fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
             })
         });
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_password_is_shown() {
+        let check = |url: &str, expect: &str| assert_eq!(redacted(url), expect);
+        check("mysql://aegis:pa55@db:3306/aegis", "mysql://aegis:***@db:3306/aegis");
+        check("mysql://aegis:p@/5?s@db/aegis", "mysql://aegis:***@db/aegis");
+        check("mysql://aegis:p@/5s@db/aegis?password=x", "mysql://aegis:***@db/aegis?***");
+        check("mysql://aegis@db/aegis", "mysql://aegis@db/aegis");
+        check("mysql://db/aegis", "mysql://db/aegis");
+        check("sqlite:/var/lib/aegis.db", "sqlite:/var/lib/aegis.db");
+    }
 }

@@ -114,6 +114,7 @@ entity!(run = "runs" {
     services: String,
     seed: i64,
     control_of: Option<String>,
+    origin_kind: String,
     injection_id: Option<i32>,
     injection_name: Option<String>,
     last_event: i64,
@@ -207,6 +208,7 @@ entity!(execution = "executions" {
     message: Option<String>,
     created_at: i64,
     updated_at: i64,
+    superseded_at: Option<i64>,
 });
 
 entity!(answer = "answers" {

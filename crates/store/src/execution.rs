@@ -98,7 +98,8 @@ pub struct DetectorRow {
     pub span_name: String,
     /// The issues found: a JSON object, empty when there is none.
     pub issues: Value,
-    /// Milliseconds and rates by name (`abnormal_p99`, `normal_succ_rate`, ...); absent where there was no sample.
+    /// Durations in seconds and rates from 0 to 1 by name (`abnormal_p99`, `normal_succ_rate`, ...); absent where there was
+    /// no sample.
     pub figures: BTreeMap<String, Option<f64>>,
 }
 
@@ -231,6 +232,7 @@ async fn insert(run: &Locked<'_>, task: TaskId, new: &NewExecution) -> Work<Exec
         message: None,
         created_at: run.now.0,
         updated_at: run.now.0,
+        superseded_at: None,
     };
     let mut row = row.into_active_model();
     row.id = ActiveValue::NotSet;
@@ -250,6 +252,7 @@ async fn reopen(run: &Locked<'_>, row: entity::execution::Model) -> Work<Executi
         .col_expr(Column::State, Expr::value(to.code()))
         .col_expr(Column::Reason, none())
         .col_expr(Column::Message, none())
+        .col_expr(Column::SupersededAt, Expr::value(Option::<i64>::None))
         .col_expr(Column::UpdatedAt, Expr::value(run.now.0))
         .filter(Column::Id.eq(row.id))
         .filter(Column::State.eq(row.state))
@@ -261,6 +264,17 @@ async fn reopen(run: &Locked<'_>, row: entity::execution::Model) -> Work<Executi
 fn already_ended(row: &entity::execution::Model) -> Problem {
     Problem::new(ErrorKind::Conflict, "execution.already_ended", "the execution has its result already")
         .found(format!("execution {} of {}", row.id, row.algorithm))
+}
+
+/// Marks the executions of a run whose datapack is to be built anew: they answered for the old one.
+pub(crate) async fn supersede(run: &Locked<'_>) -> Work<()> {
+    entity::execution::Entity::update_many()
+        .col_expr(Column::SupersededAt, Expr::value(run.now.0))
+        .filter(Column::RunId.eq(run.row.id.as_str()))
+        .filter(Column::SupersededAt.is_null())
+        .exec(run.tx)
+        .await?;
+    Ok(())
 }
 
 /// Stores how the execution of `task` ended, once.
@@ -303,7 +317,7 @@ async fn insert_findings(tx: &DatabaseTransaction, execution: i32, findings: &Fi
             entity::answer::Model {
                 execution_id: execution,
                 line,
-                level: level.as_str().unwrap_or_default().to_owned(),
+                level: level.as_str().expect("a level is a word").to_owned(),
                 name: fit(&answer.name, 1024),
                 position: i32::try_from(answer.rank).unwrap_or(i32::MAX),
                 score: answer.score.filter(|score| score.is_finite()),

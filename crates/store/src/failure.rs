@@ -83,9 +83,9 @@ pub(crate) fn is_duplicate(error: &DbErr) -> bool {
     matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
 }
 
-/// Whether the index that a migration step wants to make is there already (1061).
-pub(crate) fn is_duplicate_index(error: &DbErr) -> bool {
-    matches!(number(error), Some(Number::MySql(1061)))
+/// Whether the index (1061) or the column (1060) that a migration step wants to make is there already.
+pub(crate) fn is_made_already(error: &DbErr) -> bool {
+    matches!(number(error), Some(Number::MySql(1060 | 1061)))
 }
 
 /// Whether a table is not there.

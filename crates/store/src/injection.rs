@@ -288,9 +288,10 @@ pub(crate) async fn rewind(run: &mut Locked<'_>, to: PackState) -> Work<()> {
         }
     }
     row.state = state.code();
-    (row.verdict, row.visible) = (None, None);
+    row.verdict = None;
     if reached(to) < reached(PackState::BuildSuccess) {
-        (row.pack_path, row.pack_digest, row.difficulty) = (None, None, None);
+        (row.pack_path, row.pack_digest, row.difficulty, row.visible) = (None, None, None, None);
+        crate::execution::supersede(run).await?;
     }
     if to == PackState::Initial {
         (row.exposed, row.witness, row.recovery) = (None, None, None);

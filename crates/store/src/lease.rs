@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::connect::Store;
 use crate::convert::{fit, optional_uuid, uuid};
 use crate::entity::{self, lease::Column};
-use crate::failure::{Failure, Work, is_duplicate};
+use crate::failure::{Failure, Work, corrupt, is_duplicate};
 use crate::query::starting;
 
 /// One life of one process. A restarted process is another incarnation.
@@ -119,7 +119,7 @@ impl HeldLease {
             task: optional_uuid(row.task_id.as_deref())?.map(TaskId),
             fence: row.fence,
             heartbeat: row.heartbeat,
-            ttl: Duration::from_micros(u64::try_from(row.ttl_us).unwrap_or(0)),
+            ttl: Duration::from_micros(u64::try_from(row.ttl_us).map_err(|_| corrupt("lease's lifetime", row.ttl_us))?),
             note: row.note,
             acquired_at: WallTime(row.acquired_at),
             renewed_at: WallTime(row.renewed_at),
@@ -263,7 +263,7 @@ impl Store {
                 id: IncarnationId(uuid(&row.id)?),
                 folder: uuid(&row.folder)?,
                 host: row.host,
-                pid: u32::try_from(row.pid).unwrap_or(0),
+                pid: u32::try_from(row.pid).map_err(|_| corrupt("process number", row.pid))?,
                 role: row.role,
             })
         };

@@ -4,6 +4,8 @@
 //! changes states by compare-and-set and stores the events that tell of it. Nothing outside this crate sees a statement
 //! or a table.
 
+mod board;
+mod check;
 mod claim;
 mod connect;
 mod control;
@@ -33,7 +35,9 @@ mod task;
 mod token;
 mod version;
 
-pub use connect::{Backend, Store};
+pub use board::{BoardCase, BoardExecution, BoardFilter, MOST_CASES};
+pub use check::{BuiltPack, Sample};
+pub use connect::{Backend, Store, redacted};
 pub use control::{CancelReceipt, KillSwitch, Retried};
 pub use event::{Event, NewEvent};
 pub use execution::{DetectorRow, Execution, ExecutionResult, Findings, NewExecution, Role};

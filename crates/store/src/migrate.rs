@@ -10,7 +10,7 @@ use model::{ErrorKind, Problem, Result, WallTime};
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, Statement};
 
 use crate::connect::{Backend, Store};
-use crate::failure::{Failure, Work, is_duplicate_index, is_missing_table};
+use crate::failure::{Failure, Work, is_made_already, is_missing_table};
 use crate::migration::{self, Step};
 
 /// How long a process waits for another one that migrates the same database.
@@ -93,7 +93,7 @@ async fn migrate_locked(lone: &DatabaseConnection) -> Work<Vec<&'static str>> {
         match lone.execute_unprepared(&render(step.sql, DbBackend::MySql)).await {
             Ok(_) => {}
             // The step ran before, and the process ended before it could be recorded.
-            Err(error) if is_duplicate_index(&error) => {}
+            Err(error) if is_made_already(&error) => {}
             Err(error) => return Err(error.into()),
         }
         record(lone, step).await?;

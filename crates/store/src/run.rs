@@ -35,6 +35,8 @@ pub struct Run {
     pub services: String,
     pub seed: u64,
     pub control_of: Option<RunId>,
+    /// Kind of the cluster that it runs on: `simulated` or `cluster`. Their results are never mixed.
+    pub origin_kind: String,
     pub injection: Option<InjectionId>,
     pub injection_name: Option<String>,
     /// Number of the newest event.
@@ -70,6 +72,7 @@ impl Run {
             services: row.services,
             seed: seed_from_sql(row.seed),
             control_of: optional_uuid(row.control_of.as_deref())?.map(RunId),
+            origin_kind: row.origin_kind,
             injection: row.injection_id.map(InjectionId),
             injection_name: row.injection_name,
             last_event: row.last_event,

@@ -43,6 +43,8 @@ pub struct NewRun {
     pub spec: String,
     pub seed: u64,
     pub control_of: Option<RunId>,
+    /// Kind of the cluster: `simulated` or `cluster`.
+    pub origin_kind: String,
     pub injection: NewInjection,
     pub first: NewTask,
 }
@@ -135,6 +137,7 @@ async fn insert_run(tx: &DatabaseTransaction, submission: &Submission, new: &New
         services: fit(&new.injection.services, 512),
         seed: seed_to_sql(new.seed),
         control_of: new.control_of.map(|id| id.to_string()),
+        origin_kind: new.origin_kind.clone(),
         injection_id: None,
         injection_name: None,
         last_event: 0,

@@ -84,6 +84,13 @@ pub struct Profile {
     pub path_templates: Vec<PathTemplate>,
     /// Signals that must hold rows in both windows; an empty one refuses the pack.
     pub required_signals: Vec<Signal>,
+    /// Seconds between two points of a metric; 15 where the data say nothing, as in the systems' own collectors.
+    #[serde(default = "metric_interval_s")]
+    pub metric_interval_s: u64,
+}
+
+const fn metric_interval_s() -> u64 {
+    15
 }
 
 /// Thresholds of the detector's decision, per endpoint of the entrance.

@@ -8,6 +8,8 @@ use std::path::Path;
 use model::{ErrorKind, Problem, Result};
 use uuid::Uuid;
 
+use crate::column::corrupt;
+
 /// Turns a failed operation on a file into a problem that names the place.
 pub(crate) fn failed(place: &Path) -> impl FnOnce(io::Error) -> Problem + '_ {
     move |error| problem(place, error.kind(), error)
@@ -23,6 +25,25 @@ pub(crate) fn failed_within<E: Error + Send + Sync + 'static>(place: &Path) -> i
             next = cause.source();
         }
         problem(place, kind.unwrap_or(io::ErrorKind::Other), error)
+    }
+}
+
+/// The same for reading a segment: an error without a failed file operation means that the file's content is wrong.
+pub(crate) fn unreadable<E: Error + Send + Sync + 'static>(place: &Path) -> impl FnOnce(E) -> Problem + '_ {
+    move |error| {
+        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(cause) = next {
+            match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+                // What a decoder says of bytes that make no sense.
+                None | Some(io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other) => {}
+                Some(_) => return failed_within(place)(error),
+            }
+            next = cause.source();
+        }
+        corrupt(error.to_string())
+            .place(place.display().to_string())
+            .fix("the file was changed or damaged; what wrote it has to be repeated, a run with `run retry --from RestartPedestal`")
+            .cause(error)
     }
 }
 

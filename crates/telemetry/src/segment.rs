@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Form, corrupt, times};
 use crate::convert::{K8S_NAMESPACE, SERVICE_NAMESPACE};
-use crate::disk::{failed, failed_within};
+use crate::disk::{failed, failed_within, unreadable};
 use crate::table::{self, Table};
 use crate::{Query, Signal, attributes};
 
@@ -192,7 +192,7 @@ impl<'a, F: FnMut(&str) -> bool> Marks<'a, F> {
 /// Appends the rows of a segment that the filter's query wants. Row groups outside its time are not read.
 pub(crate) fn read(path: &Path, filter: &mut Filter<'_>, table: &mut dyn Table) -> Result<()> {
     let file = File::open(path).map_err(failed(path))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed_within(path))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(unreadable(path))?;
     let (from, to) = (filter.query.from.0, filter.query.to.0);
     let wanted = |group: &RowGroupMetaData| match group.column(0).statistics() {
         Some(Statistics::Int64(time)) => {
@@ -202,9 +202,9 @@ pub(crate) fn read(path: &Path, filter: &mut Filter<'_>, table: &mut dyn Table) 
     };
     let groups = builder.metadata().row_groups().iter().enumerate().filter(|(_, group)| wanted(group));
     let groups = groups.map(|(at, _)| at).collect();
-    let reader = builder.with_row_groups(groups).with_batch_size(GROUP_ROWS).build().map_err(failed_within(path))?;
+    let reader = builder.with_row_groups(groups).with_batch_size(GROUP_ROWS).build().map_err(unreadable(path))?;
     for batch in reader {
-        let batch = batch.map_err(failed_within(path))?;
+        let batch = batch.map_err(unreadable(path))?;
         let rows = filter.rows(&batch)?;
         table::append(table, &batch, &rows)?;
     }

@@ -11,6 +11,9 @@ use model::{ErrorKind, Problem, Result};
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
+/// Characters of a child's last words that are kept.
+const LONGEST_WORDS: usize = 2000;
+
 /// What a child may use.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Limits {
@@ -41,32 +44,53 @@ pub struct Ranking {
 }
 
 /// How a child ended that did not answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Death {
     TimedOut,
-    /// Ended by a signal: killed, or out of memory.
+    /// Ended by a signal that somebody sent.
     Signal(i32),
-    /// Ended by itself with a message on its standard error.
-    Failed {
-        code: i32,
-        message: String,
-    },
+    /// Asked for more memory than it may have.
+    OutOfMemory,
+    /// Ended by itself: the problem that it handed over, or what its last words amount to.
+    Failed(Problem),
 }
 
 impl Death {
-    pub fn problem(&self, what: &str, limits: Limits) -> Problem {
-        let problem = |code, text: String| Problem::new(ErrorKind::Failed, code, text).place(what.to_owned());
+    /// Whether another try may end otherwise: the child was killed from outside, which says nothing about its work.
+    pub const fn is_chance(&self) -> bool {
+        matches!(self, Self::Signal(_))
+    }
+
+    /// The problem of `what`, in its own words and under its own code where it had some.
+    pub fn problem(self, what: &str, limits: Limits) -> Problem {
+        let problem = |code, text: &str| Problem::new(ErrorKind::Failed, code, text).place(what.to_owned());
         match self {
-            Self::TimedOut => problem("algorithm.timed_out", "it did not end in time".into())
-                .expected(format!("an answer within {} s", limits.seconds)),
-            Self::Signal(signal) => problem("algorithm.killed", "it was ended by a signal".into())
-                .found(format!("signal {signal}"))
-                .expected(format!("an answer with at most {} MiB of memory", limits.memory_mib)),
-            Self::Failed { code, message } => {
-                problem("algorithm.failed", message.clone()).found(format!("exit code {code}"))
-            }
+            Self::TimedOut => problem("algorithm.timed_out", "it did not end in time")
+                .expected(format!("an answer within {} s", limits.seconds))
+                .fix("give it more time: `algorithm_seconds` in the configuration"),
+            Self::Signal(signal) => problem("algorithm.killed", "it was ended by a signal")
+                .found(format!("signal {signal}, {STARTS} times"))
+                .expected("that nobody ends it"),
+            Self::OutOfMemory => problem("algorithm.out_of_memory", "it needs more memory than it may have")
+                .expected(format!("an answer with at most {} MiB of memory", limits.memory_mib))
+                .fix("give it more memory: `algorithm_memory_mib` in the configuration"),
+            Self::Failed(own) => match &own.place {
+                Some(_) => own,
+                None => own.place(what.to_owned()),
+            },
         }
     }
+}
+
+/// How often a child is started that is killed from outside.
+pub const STARTS: u32 = 3;
+
+/// What a program writes on standard error when it ends because an allocation was refused.
+const REFUSED: &[&str] = &["memory allocation of", "Cannot allocate memory", "not enough memory", "os error 12"];
+
+/// Where a child hands over why it failed: beside its answer.
+pub fn problem_file(answer: &Path) -> PathBuf {
+    answer.with_extension("problem.json")
 }
 
 /// The answer file's bytes and the seconds that it took, or how the child died.
@@ -118,15 +142,31 @@ async fn wait(program: &Path, order: &Path, answer: &Path, limits: Limits) -> Re
         return Ok(Err(Death::TimedOut));
     };
     let output = ended.map_err(|error| Problem::internal("exec.wait", error.to_string()))?;
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
-        return Ok(Err(Death::Signal(signal)));
-    }
     if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr).trim().chars().take(2000).collect();
-        return Ok(Err(Death::Failed { code: output.status.code().unwrap_or(-1), message }));
+        return Ok(Err(death(output, answer)));
     }
     match std::fs::read(answer) {
         Ok(bytes) => Ok(Ok((bytes, start.elapsed().as_secs_f64()))),
-        Err(error) => Ok(Err(Death::Failed { code: 0, message: format!("it ended well but left no answer: {error}") })),
+        Err(error) => Ok(Err(Death::Failed(
+            Problem::new(ErrorKind::Failed, "algorithm.no_answer", "it ended well but left no answer").cause(error),
+        ))),
     }
+}
+
+/// How a child died: what it handed over says most, then its last words, then how it ended.
+fn death(output: std::process::Output, answer: &Path) -> Death {
+    let handed_over = std::fs::read(problem_file(answer)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let words = String::from_utf8_lossy(&output.stderr);
+    if let Some(problem) = handed_over {
+        return Death::Failed(problem);
+    }
+    if REFUSED.iter().any(|refused| words.contains(refused)) {
+        return Death::OutOfMemory;
+    }
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
+        return Death::Signal(signal);
+    }
+    let message: String = words.trim().chars().take(LONGEST_WORDS).collect();
+    let code = output.status.code().map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    Death::Failed(Problem::new(ErrorKind::Failed, "algorithm.failed", message).found(code))
 }

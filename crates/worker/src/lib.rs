@@ -69,9 +69,9 @@ async fn work(parts: &Arc<Parts>, stop: &mut watch::Receiver<bool>) -> Result<()
     while !*stop.borrow() {
         while running.len() < parts.capacity {
             let Some(claimed) = claim(parts).await? else { break };
-            let (parts, ended) = (Arc::clone(parts), Arc::clone(&ended));
+            let (parts, ended, stop) = (Arc::clone(parts), Arc::clone(&ended), stop.clone());
             running.spawn(async move {
-                settle::attend(&parts, claimed).await;
+                settle::attend(&parts, claimed, &stop).await;
                 ended.notify_one();
             });
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use model::{Result, TaskKind};
+use model::{ErrorKind, Problem, Result, TaskKind};
 use settings::Key;
 use store::{LimitGrant, Wait};
 
@@ -28,7 +28,13 @@ fn of(kind: TaskKind) -> Option<(&'static str, &'static Key<i64>)> {
 pub async fn wait(context: &Context<'_>) -> Result<Option<Outcome>> {
     let Some((name, key)) = of(context.task.kind) else { return Ok(None) };
     let store = &context.parts.store;
-    let capacity = u32::try_from(settings::read(store, key).await?).unwrap_or(0);
+    let limit = settings::read(store, key).await?;
+    let capacity = u32::try_from(limit).map_err(|_| {
+        Problem::new(ErrorKind::Invalid, "limit.out_of_range", "a limit is no number of places")
+            .place(key.name)
+            .found(limit.to_string())
+            .expected("0 or more")
+    })?;
     match store.acquire_limit(context.claim, name, capacity).await? {
         LimitGrant::Got(_) => Ok(None),
         LimitGrant::Full(holders) => {

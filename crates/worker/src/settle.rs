@@ -8,8 +8,10 @@ use api::spec::RunSpec;
 use futures::FutureExt;
 use model::{ErrorKind, PackState, Problem, Result, TaskKind, Verdict, WallTime, counted};
 use store::{ClaimedTask, Effects, Finish, InjectionChange, LogLevel, NewEvent, TaskError, Wait};
+use tokio::sync::watch;
 
 use crate::Parts;
+use crate::step::receipt::{Receipt, Removed};
 use crate::step::{self, Context, Outcome};
 
 /// Longest pause between two tries of a step.
@@ -19,7 +21,7 @@ const STORE_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_STORE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Runs one claimed task and stores how it ended. What cannot be stored now is found again by the task's next owner.
-pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
+pub async fn attend(parts: &Parts, claimed: ClaimedTask, stop: &watch::Receiver<bool>) {
     let ClaimedTask { claim, task, run } = claimed;
     let spec = match RunSpec::from_json(&run.spec) {
         Ok(spec) => spec,
@@ -32,7 +34,7 @@ pub async fn attend(parts: &Parts, claimed: ClaimedTask) {
             return;
         }
     };
-    let context = Context { parts, claim: &claim, task: &task, run: &run, spec: &spec };
+    let context = Context { parts, claim: &claim, task: &task, run: &run, spec: &spec, stop };
     // A step that panics is a defect of ours; it must not leave the task with a process that still shows signs of life.
     let ended = AssertUnwindSafe(perform(&context)).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)));
     keep_log(&context, &ended).await;
@@ -126,10 +128,19 @@ async fn cancel(context: &Context<'_>) -> Result<()> {
         Ok(removed) => removed,
         Err(problem) => return again(context, &problem).await,
     };
-    let words = format!("the run is cancelled: {} removed, the namespace emptied", counted(removed, "fault"));
-    let effects =
-        Effects { finish: Some(Finish::cancelled()), ..Effects::event(NewEvent::new("trace.cancelled", words)) };
+    let words = format!("the run is cancelled: {} removed, the namespace emptied", counted(removed.len(), "fault"));
+    let effects = Effects {
+        injection: Some(undone(removed)?),
+        finish: Some(Finish::cancelled()),
+        ..Effects::event(NewEvent::new("trace.cancelled", words))
+    };
     offer(context, Verb::Cancel(Box::new(effects))).await
+}
+
+/// What a run that ends early leaves on record of its faults. One that had none to remove keeps the receipt that it has.
+fn undone(removed: Vec<Removed>) -> Result<InjectionChange> {
+    let receipt = (!removed.is_empty()).then(|| step::to_value(&Receipt::cut_short(removed))).transpose()?;
+    Ok(InjectionChange { recovery: receipt, ..InjectionChange::default() })
 }
 
 /// Only what may go away by itself is tried again, and not for ever. A step that is given up ends its run.
@@ -143,7 +154,7 @@ async fn fail(context: &Context<'_>, problem: &Problem) -> Result<()> {
         Err(owed) => return again(context, &owed).await,
     };
     let error = TaskError::from(problem);
-    let effects = given_up(context, problem, &error, removed);
+    let effects = given_up(context, problem, &error, removed)?;
     offer(context, Verb::Fail(error, None, Box::new(effects))).await
 }
 
@@ -155,8 +166,8 @@ async fn again(context: &Context<'_>, problem: &Problem) -> Result<()> {
 }
 
 /// What is stored with a step that is given up: the state of the pack, the verdict if the error is one, the run's end,
-/// and how many of its faults were still on and are removed now.
-fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError, removed: usize) -> Effects {
+/// and which of its faults were still on and are removed now.
+fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError, removed: Vec<Removed>) -> Result<Effects> {
     let is_detector = context.task.algorithm.as_deref() == Some(context.spec.detector.name.as_str());
     let (state, verdict, event) = match context.task.kind {
         TaskKind::RestartPedestal => (None, None, "restart.pedestal.failed"),
@@ -169,17 +180,17 @@ fn given_up(context: &Context<'_>, problem: &Problem, error: &TaskError, removed
         }
         _ => (None, None, "algorithm.run.failed"),
     };
-    let injection = InjectionChange { state, verdict, ..InjectionChange::default() };
-    let words = match removed {
+    let words = match removed.len() {
         0 => error.to_string(),
-        _ => format!("{error}; {} removed", counted(removed, "live fault")),
+        number => format!("{error}; {} removed", counted(number, "live fault")),
     };
-    Effects {
+    let injection = InjectionChange { state, verdict, ..undone(removed)? };
+    Ok(Effects {
         verdict,
         injection: Some(injection),
         finish: Some(Finish::failed(error)),
         ..Effects::event(NewEvent::new(event, words))
-    }
+    })
 }
 
 /// Stores a result, patiently: a database that is away, or a disk that is full, must not cost a step that is done. Whoever

@@ -8,6 +8,8 @@ pub mod build_datapack;
 pub mod collect_result;
 pub mod discharge;
 pub mod fault_injection;
+pub mod objects;
+pub mod receipt;
 pub mod restart_pedestal;
 pub mod run_algorithm;
 
@@ -19,6 +21,8 @@ use model::{DataTime, ErrorKind, Problem, Result, RunId, Slot, WallTime};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::{Claim, Effects, Run, SlotGrant, Task, Wait};
+
+use tokio::sync::watch;
 
 use crate::Parts;
 
@@ -32,6 +36,8 @@ pub struct Context<'a> {
     pub task: &'a Task,
     pub run: &'a Run,
     pub spec: &'a RunSpec,
+    /// True once this process is to end.
+    pub stop: &'a watch::Receiver<bool>,
 }
 
 /// The right to act on the run's slot.
@@ -74,8 +80,7 @@ impl Context<'_> {
     /// # Errors
     /// `slot.lost` when the run does not hold it any more.
     pub async fn hold(&self) -> Result<Hold> {
-        let number = self.run.slot.ok_or_else(|| Problem::internal("run.without_slot", "the run holds no slot yet"))?;
-        let slot = Slot::new(self.spec.system.clone(), number);
+        let slot = self.slot()?;
         match self.parts.store.acquire_slot(self.claim, std::slice::from_ref(&slot)).await? {
             SlotGrant::Got { slot, lease } => Ok(Hold { slot, fence: Fence { run: self.run.id, token: lease.fence } }),
             SlotGrant::Busy(held) => {
@@ -83,6 +88,34 @@ impl Context<'_> {
                     .place(slot.namespace())
                     .found(held.first().map_or_else(String::new, |lease| lease.note.clone())))
             }
+        }
+    }
+
+    /// The slot that the run holds or held.
+    pub fn slot(&self) -> Result<Slot> {
+        let number = self.run.slot.ok_or_else(|| Problem::internal("run.without_slot", "the run holds no slot yet"))?;
+        Ok(Slot::new(self.spec.system.clone(), number))
+    }
+
+    /// The method that this task is about.
+    pub fn algorithm(&self) -> Result<&str> {
+        self.task
+            .algorithm
+            .as_deref()
+            .ok_or_else(|| Problem::internal("task.without_algorithm", "a task that is about an algorithm names none"))
+    }
+
+    /// Puts the step back: whoever comes next takes it up where it stands.
+    pub fn stopping(&self) -> Outcome {
+        Outcome::wait(Wait::new("worker.stopping", "its process ends; the next one goes on with it"), Duration::ZERO)
+    }
+
+    /// Comes back once this process is to end.
+    pub async fn told_to_stop(&self) {
+        let mut stop = self.stop.clone();
+        if stop.wait_for(|stop| *stop).await.is_err() {
+            // Nobody is left who could tell it.
+            std::future::pending::<()>().await;
         }
     }
 
@@ -114,6 +147,9 @@ impl Context<'_> {
 
     /// One stretch of [`Self::run_until`].
     pub async fn pass(&self, hold: &Hold, until: DataTime) -> Result<Passed> {
+        if *self.stop.borrow() {
+            return Ok(Passed::Wait(self.stopping()));
+        }
         self.still_wanted().await?;
         let next = until.min(self.parts.cluster.now(&hold.slot).await? + STRETCH);
         match self.parts.cluster.run_until(&hold.fence, &hold.slot, next).await? {

@@ -78,6 +78,7 @@ const COLUMNS: &[Column<Injection>] = &[
     ("STATE", |pack| pack.state.to_string()),
     ("VERDICT", |pack| or_dash(pack.verdict.as_ref())),
     ("EXPOSED", |pack| or_dash(pack.exposed.as_ref())),
+    ("VISIBLE", |pack| or_dash(pack.visible.as_ref())),
     ("RUN", |pack| pack.trace_id.to_string()),
 ];
 
@@ -144,6 +145,7 @@ fn get(session: &Session, client: &Client, name: &str) -> Result<(), Failure> {
             ("State", pack.state.to_string()),
             ("Verdict", or_dash(pack.verdict.as_ref())),
             ("Exposed", or_dash(pack.exposed.as_ref())),
+            ("Visible", or_dash(pack.visible.as_ref())),
             ("Witness", witnesses.collect::<Vec<_>>().join("\n")),
             ("Fault start", or_dash(pack.start_time.as_ref())),
             ("Fault end", or_dash(pack.end_time.as_ref())),

@@ -25,7 +25,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Submit {
     /// Read the submission from a YAML or JSON file (`-` for standard input); a list is a batch
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["system", "point", "service", "capability", "target", "param", "no_fault", "paired_control", "seed", "origin", "slot", "normal", "abnormal", "load", "noise", "algorithm", "always_rank", "strict", "repeat"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["system", "point", "service", "capability", "target", "param", "fault", "no_fault", "paired_control", "seed", "origin", "slot", "normal", "abnormal", "load", "noise", "algorithm", "always_rank", "strict", "repeat"])]
     file: Option<PathBuf>,
     /// Short code of the system; a point says it as well
     #[arg(long, value_name = "CODE", required_unless_present_any = ["file", "point"])]
@@ -45,8 +45,11 @@ pub struct Submit {
     /// Strength of the fault, or where on the service; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     param: Vec<(String, Value)>,
+    /// One of several faults that are injected together, as 'SERVICE CAPABILITY [KEY=VALUE]...'; may be repeated
+    #[arg(long, value_name = "FAULT", conflicts_with_all = ["point", "service", "capability"], value_parser = parse_fault)]
+    fault: Vec<FaultRequest>,
     /// Observe the system without a fault
-    #[arg(long, conflicts_with_all = ["service", "capability", "paired_control"])]
+    #[arg(long, conflicts_with_all = ["service", "capability", "fault", "paired_control"])]
     no_fault: bool,
     /// Add a run without the fault that starts from the same environment
     #[arg(long)]
@@ -108,6 +111,27 @@ fn parse_pair(text: &str) -> std::result::Result<(String, Value), String> {
         _ => Value::String(value.to_owned()),
     };
     Ok((key.to_owned(), value))
+}
+
+/// `SERVICE CAPABILITY [KEY=VALUE]...`, separated by blanks. The server tells the target's keys from the parameters.
+fn parse_fault(text: &str) -> std::result::Result<FaultRequest, String> {
+    let mut words = text.split_whitespace();
+    let (Some(service), Some(capability)) = (words.next(), words.next()) else {
+        return Err(format!("`{text}` is not of the form 'SERVICE CAPABILITY [KEY=VALUE]...'"));
+    };
+    let mut params = Map::new();
+    for word in words {
+        let (key, value) = parse_pair(word)?;
+        if params.insert(key.clone(), value).is_some() {
+            return Err(format!("`{key}` is given twice"));
+        }
+    }
+    Ok(FaultRequest {
+        service: service.to_owned(),
+        capability: capability.to_owned(),
+        params,
+        ..FaultRequest::default()
+    })
 }
 
 const COLUMNS: &[Column<SubmittedRun>] = &[
@@ -216,7 +240,7 @@ fn request_of_flags(arguments: Submit) -> Result<RunRequest> {
             vec![FaultRequest { point: None, service, capability, target, params }]
         }
         (Some(point), ..) => vec![FaultRequest { point: Some(point), params, ..FaultRequest::default() }],
-        _ if params.is_empty() => Vec::new(),
+        _ if params.is_empty() => arguments.fault,
         _ => {
             return Err(Problem::new(
                 ErrorKind::Invalid,
@@ -224,7 +248,7 @@ fn request_of_flags(arguments: Submit) -> Result<RunRequest> {
                 "there is no fault to parametrise",
             )
             .place("--param")
-            .expected("`--point`, or `--service` and `--capability`"));
+            .expected("`--point`, or `--service` and `--capability`; `--fault` takes its own"));
         }
     };
     Ok(RunRequest {
@@ -315,6 +339,16 @@ mod tests {
         assert_eq!(value("version=\"17.6\""), json!("17.6"));
         assert_eq!(value("empty="), json!(""));
         assert!(parse_pair("=x").is_err() && parse_pair("x").is_err());
+    }
+
+    #[test]
+    fn a_fault_is_a_service_a_capability_and_pairs() {
+        let fault = parse_fault("ts-a  network_delay target_service=ts-b latency_ms=200").unwrap();
+        assert_eq!((fault.service.as_str(), fault.capability.as_str()), ("ts-a", "network_delay"));
+        assert_eq!(Value::Object(fault.params), json!({"target_service": "ts-b", "latency_ms": 200}));
+        for wrong in ["", "ts-a", "ts-a pod_kill x", "ts-a pod_kill x=1 x=2"] {
+            assert!(parse_fault(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use api::task::Task;
 use clap::Subcommand;
 use client::{Client, Failure, Frame};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{RunId, RunState, rfc3339};
-use serde_json::json;
+use model::{DataTime, RunId, RunState, rfc3339};
+use serde_json::{Value, json};
 
 use super::Done;
 use crate::args::{Consent, Paging, run_id};
@@ -141,7 +141,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             let reply = client.cancel(id)?;
             session.out.record(&reply, || {
                 let mut fields = vec![("State", reply.state.to_string()), ("Message", reply.message.clone())];
-                let lists = [("Tasks ended", &reply.cancelled_tasks), ("Faults to recover", &reply.deleted_podchaos)];
+                let lists = [("Tasks ended", &reply.cancelled_tasks), ("Faults removed", &reply.deleted_podchaos)];
                 fields.extend(
                     lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| (*name, list.join(" "))),
                 );
@@ -181,6 +181,11 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
             ("Reason", or_dash(own_reason(run))),
             ("Message", or_dash(run.message.as_ref())),
             ("Datapack", or_dash(run.injection_name.as_ref())),
+            ("Exposed", or_dash(detail.exposed.as_ref())),
+            ("Visible", or_dash(detail.visible.as_ref())),
+            ("Witness", lines(&detail.witness, witness_line)),
+            ("Recovery", detail.recovery.as_ref().map_or_else(|| "-".to_owned(), recovery_lines)),
+            ("Control", or_dash(detail.paired_control.or(run.control_of).as_ref())),
             ("Group", run.group_id.to_string()),
             ("Started", run.start_time.clone()),
             ("Ended", or_dash(run.end_time.as_ref())),
@@ -191,6 +196,48 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
         session.out.table(&detail.tasks, TASKS)?;
     }
     Ok(())
+}
+
+fn lines(items: &[Value], line: impl Fn(&Value) -> String) -> String {
+    if items.is_empty() { "-".to_owned() } else { items.iter().map(line).collect::<Vec<_>>().join("\n") }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+/// One fault: what its mechanism said, and how long its effect lasted.
+fn witness_line(felt: &Value) -> String {
+    let name = format!("{} on {}", text(&felt["capability"]), text(&felt["service"]));
+    let verdict = if felt["exposed"] == true { "felt" } else { "NOT felt" };
+    let effect = &felt["effect"];
+    let until = effect["until"].as_i64().map_or_else(|| "it still lasted".to_owned(), data_time);
+    let from = effect["from"].as_i64().map_or_else(|| "-".to_owned(), data_time);
+    format!(
+        "{name}: {verdict}; {}; effect from {from} to {until} ({})",
+        text(&felt["reason"]),
+        text(&felt["effect_measure"])
+    )
+}
+
+fn recovery_lines(receipt: &Value) -> String {
+    let removed: Vec<String> = receipt["removed"].as_array().into_iter().flatten().map(removed_line).collect();
+    let back = receipt["back_at"]
+        .as_i64()
+        .map_or_else(|| "not seen back".to_owned(), |at| format!("back at {}", data_time(at)));
+    let residue: Vec<&str> = receipt["residue"].as_array().into_iter().flatten().map(text).collect();
+    let left = if residue.is_empty() { "nothing left".to_owned() } else { format!("left: {}", residue.join("; ")) };
+    [removed, vec![format!("{left}; {back}; measured by {}", text(&receipt["measure"]))]].concat().join("\n")
+}
+
+fn removed_line(fault: &Value) -> String {
+    let at = fault["ended_at"].as_i64().map_or_else(|| "-".to_owned(), data_time);
+    format!("{} ({} on {}) removed at {at}", text(&fault["name"]), text(&fault["capability"]), text(&fault["service"]))
+}
+
+/// Data time, which JSON has in nanoseconds.
+fn data_time(nanos: i64) -> String {
+    DataTime(nanos).to_string()
 }
 
 fn watch(session: &Session, client: &Client, id: RunId, after: u64, deadline: Option<Instant>) -> Done {

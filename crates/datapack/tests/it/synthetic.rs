@@ -24,6 +24,7 @@ pub fn windows() -> Windows {
 pub fn input(number: i32) -> PackInput {
     let truth = Truth {
         entries: vec![TruthEntry {
+            fault: 0,
             role: Role::Root,
             service: "cart".into(),
             pod: vec!["cart-0".into()],

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use testkit::process::until;
 
+use crate::batch::live_faults;
 use crate::round::{self, FAULT, follow, submit, text};
 use crate::{pack, world};
 
@@ -19,8 +20,15 @@ fn a_run_is_cancelled_with_its_fault_and_repeated_to_the_same_bytes() {
     until("the fault is on", Duration::from_secs(60), || {
         world::journal(&site)[before..].iter().any(|entry| entry.effect == "fault_started").then_some(())
     });
-    site.ctl(&["run", "cancel", &run, "--yes"]).ok();
+    let live = live_faults(&site, &text(&round::get(&site, &run)["namespace"]));
+    let receipt = site.ctl(&["run", "cancel", &run, "--yes"]).ok().json();
+    assert_eq!(receipt["deleted_podchaos"], serde_json::json!(live), "{receipt:#}");
+    assert_eq!(live.len(), 1);
     let cancelled = follow(&site, &run, 5);
+    let removed = cancelled["recovery"]["removed"].as_array().unwrap();
+    assert_eq!(removed.iter().map(|fault| text(&fault["name"])).collect::<Vec<_>>(), live, "{cancelled:#}");
+    let again = site.ctl(&["run", "cancel", &run, "--yes"]).ok().json();
+    assert_eq!(again["deleted_podchaos"], receipt["deleted_podchaos"], "the same receipt again: {again:#}");
     assert_eq!(text(&cancelled["state"]), "Cancelled", "{cancelled:#}");
     assert!(cancelled["verdict"].is_null(), "{cancelled:#}");
     world::until_clean(&site);

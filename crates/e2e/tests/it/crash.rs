@@ -42,34 +42,40 @@ impl Outcome {
 }
 
 /// An installation, the run that is repeated on it, what that leads to undisturbed, and how long it takes.
-struct Stand {
-    site: Site,
+pub struct Stand {
+    pub site: Site,
+    what: &'static [&'static str],
     more: &'static [&'static str],
+    faults: usize,
     expect: Outcome,
     took: Duration,
 }
 
 impl Stand {
-    fn new(more: &'static [&'static str]) -> Self {
+    pub fn new(more: &'static [&'static str]) -> Self {
+        Self::of(FAULT, more, 1)
+    }
+
+    pub fn of(what: &'static [&'static str], more: &'static [&'static str], faults: usize) -> Self {
         let (site, daemon) = round::ts(&[]);
         let start = Instant::now();
-        let run = round::run(&site, FAULT, more, 0);
+        let run = round::run(&site, what, more, 0);
         let took = start.elapsed();
         world::until_clean(&site);
         let expect = Outcome::of(&site, &run);
         daemon.stop();
         assert_eq!(expect.verdict, "anomaly", "a fault that everybody feels, so that every step is gone through");
         assert!(expect.ranking.as_array().is_some_and(|answers| answers.len() > 10), "{}", expect.ranking);
-        Self { site, more, expect, took }
+        Self { site, what, more, faults, expect, took }
     }
 
     /// Submits under a key. The daemon may die before it has answered, and then the same call is made again.
     fn submit(&self, key: &str) -> Ran {
-        self.site.ctl(&round::submission(FAULT, &[self.more, &["--idempotency-key", key]].concat()))
+        self.site.ctl(&round::submission(self.what, &[self.more, &["--idempotency-key", key]].concat()))
     }
 
     /// The run of that key, submitted now or before.
-    fn run_of(&self, key: &str) -> Result<String, String> {
+    pub fn run_of(&self, key: &str) -> Result<String, String> {
         let reply = self.submit(key);
         match reply.code {
             0 | 9 => Ok(round::text(&reply.json()["items"][0]["trace_id"])),
@@ -84,7 +90,7 @@ impl Stand {
     }
 
     /// Lets a run that was disturbed come to its end and compares it with the undisturbed one.
-    fn check_end(&self, run: &str, journal_before: usize) -> Result<(), String> {
+    pub fn check_end(&self, run: &str, journal_before: usize) -> Result<(), String> {
         let watch = self.site.ctl(&["run", "watch", run, "--timeout", "150s"]);
         if watch.code != 0 {
             return Err(format!("`run watch` ended with {}: {}{}", watch.code, watch.out, watch.err));
@@ -98,11 +104,11 @@ impl Stand {
         if doctor.code != 0 {
             return Err(format!("doctor finds something: {}", doctor.out));
         }
-        world::assert_each_effect_once(&world::journal(&self.site)[journal_before..], 1);
+        world::assert_each_effect_once(&world::journal(&self.site)[journal_before..], self.faults);
         Ok(())
     }
 
-    fn kill_at(&self, point: &str) -> Result<(), String> {
+    pub fn kill_at(&self, point: &str) -> Result<(), String> {
         let before = world::journal(&self.site).len();
         let mut command = self.site.serve_command();
         let daemon = Daemon::start(command.env("AEGIS_KILL_POINT", point), &self.site).ready();
@@ -208,4 +214,23 @@ fn a_child_does_not_outlive_its_daemon() {
     let daemon = stand.site.serve(&[]);
     stand.check_end(&run, before).unwrap();
     daemon.stop();
+}
+
+#[test]
+fn a_daemon_that_is_asked_to_end_stops_at_once_and_the_next_one_goes_on() {
+    let stand = Stand::new(LONG);
+    for (key, moment) in [("stop-early", 0.2), ("stop-late", 0.6)] {
+        let before = world::journal(&stand.site).len();
+        let daemon = stand.site.serve(&[]);
+        let run = stand.run_of(key).unwrap();
+        std::thread::sleep(stand.took.mul_f64(moment));
+        let start = Instant::now();
+        // A clean end: exit code 0, and no step is waited for longer than its next stretch of a minute of data time.
+        daemon.stop();
+        println!("stopped after {:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+        let daemon = stand.site.serve(&[]);
+        stand.check_end(&run, before).unwrap();
+        daemon.stop();
+    }
 }

@@ -59,7 +59,7 @@ fn assert_equal(one: &Path, other: &Path) {
 }
 
 /// The places in which two JSON values differ.
-fn differences(one: &Value, other: &Value, place: String, into: &mut Vec<String>) {
+pub fn differences(one: &Value, other: &Value, place: String, into: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(left), Value::Object(right)) => {
             let mut keys: Vec<&String> = left.keys().chain(right.keys()).collect();

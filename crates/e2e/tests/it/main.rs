@@ -4,9 +4,12 @@
 
 mod bad_input;
 mod bad_start;
+mod batch;
+mod child;
 mod contracts;
 mod control;
 mod crash;
+mod damage;
 mod demo;
 mod determinism;
 mod disk;
@@ -14,6 +17,7 @@ mod journey;
 mod kill_switch;
 mod ninth;
 mod pack;
+mod paired;
 mod real_seed;
 mod round;
 mod routes;

@@ -29,8 +29,26 @@ fn what_is_streamed_over_http_and_grpc_arrives() {
     for endpoint in [format!("http://{}", address("otlp_http")), format!("grpc://{}", address("otlp_grpc"))] {
         let started = WallTime::now().seconds();
         let ran = site.aegis(&[
-            "sim", "run", "ts", "--otlp", &endpoint, "--speed", "max", "--duration", "60s", "--fault", "pod_kill",
-            "--service", "ts-order-service", "--fault-at", "20s", "--fault-for", "10s", "--load", "10", "--quiet",
+            "sim",
+            "run",
+            "ts",
+            "--otlp",
+            &endpoint,
+            "--speed",
+            "max",
+            "--duration",
+            "60s",
+            "--fault",
+            "pod_kill",
+            "--service",
+            "ts-order-service",
+            "--fault-at",
+            "20s",
+            "--fault-for",
+            "10s",
+            "--load",
+            "10",
+            "--quiet",
         ]);
         assert_eq!(ran.code, 0, "{endpoint}: {}{}", ran.out, ran.err);
         let report = ran.json();

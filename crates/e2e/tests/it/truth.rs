@@ -33,16 +33,6 @@ fn a_killed_detector_is_detector_failed_and_never_no_anomaly() {
     assert!(text(&detail["message"]).contains("signal 9"), "the cause is named: {detail:#}");
 }
 
-#[test]
-fn a_detector_without_memory_is_detector_failed() {
-    let site = Site::new();
-    let config = site.write("aegis.toml", "algorithm_memory_mib = 24\n");
-    let _daemon = site.serve(&["--config", config.to_str().unwrap()]);
-    round::register(&site);
-    let detail = round::run(&site, FAULT, &["--seed", "7"], 5);
-    assert_detector_failed(&site, &detail);
-}
-
 fn assert_detector_failed(site: &Site, run: &Value) {
     let seen = (text(&run["state"]), text(&run["verdict"]));
     assert_eq!((seen.0.as_str(), seen.1.as_str()), ("Failed", "detector_failed"), "{run:#}");

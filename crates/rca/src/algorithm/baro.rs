@@ -3,11 +3,11 @@
 use model::{Answer, Result};
 
 use super::metric_columns::{self, ADAPTER_DEVIATIONS, Keep, highest, scale_or_one};
-use super::{About, Algorithm, Input, Minimum};
+use super::{About, Algorithm, Input, Minimum, Samples};
 use crate::frame::Pack;
 use crate::statistics::{quantile, sort};
 
-const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 3, abnormal_samples: 1 };
+const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 3, abnormal_samples: 1, samples: Samples::Points };
 
 pub struct Baro;
 

@@ -3,12 +3,12 @@
 use model::{Answer, Result};
 
 use super::operations::durations;
-use super::{About, Algorithm, Input, Minimum, suspects};
+use super::{About, Algorithm, Input, Minimum, Samples, suspects};
 use crate::frame::Pack;
 use crate::minimum::insufficient;
 use crate::statistics::mean;
 
-const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 5, abnormal_samples: 5 };
+const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 5, abnormal_samples: 5, samples: Samples::Requests };
 
 pub struct MaxChange;
 

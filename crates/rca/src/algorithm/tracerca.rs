@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use model::{Answer, Result};
 
 use super::operations::{self, Operation, durations, operation};
-use super::{About, Algorithm, Input, Minimum, suspects};
+use super::{About, Algorithm, Input, Minimum, Samples, suspects};
 use crate::frame::Pack;
 use crate::minimum::insufficient;
 use crate::statistics::{deviation, mean};
 
-const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 2, abnormal_samples: 1 };
+const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 2, abnormal_samples: 1, samples: Samples::Requests };
 
 pub struct TraceRca;
 

@@ -1,4 +1,4 @@
-//! What the detector says, and its public form, `conclusion.csv`.
+//! What the detector says. Its public form, `conclusion.csv`, is written where datapacks are.
 
 use model::Verdict;
 use serde::{Deserialize, Serialize};
@@ -68,48 +68,4 @@ impl EndpointRow {
         "AbnormalP99",
         "NormalP99",
     ];
-
-    /// The issues as JSON text; `{}` when there is none.
-    pub fn issues_text(&self) -> String {
-        serde_json::to_string(&self.issues).expect("a map of JSON values is JSON")
-    }
-
-    /// The row's numbers, in the order of the last ten columns; a rate that does not exist is zero, as the public
-    /// form has it.
-    pub fn numbers(&self) -> [f64; 10] {
-        let (a, n) = (&self.abnormal, &self.normal);
-        let rate = |figures: &Figures| figures.succ_rate.unwrap_or(0.0);
-        [a.avg, n.avg, rate(a), rate(n), a.p90, n.p90, a.p95, n.p95, a.p99, n.p99]
-    }
-}
-
-impl Conclusion {
-    /// `conclusion.csv`, with its header; `None` without rows.
-    pub fn csv(&self) -> Option<String> {
-        if self.rows.is_empty() {
-            return None;
-        }
-        let mut text = EndpointRow::COLUMNS.join(",");
-        text.push('\n');
-        for row in &self.rows {
-            text.push_str(&quoted(&row.span_name));
-            text.push(',');
-            text.push_str(&quoted(&row.issues_text()));
-            for number in row.numbers() {
-                text.push(',');
-                text.push_str(&number.to_string());
-            }
-            text.push('\n');
-        }
-        Some(text)
-    }
-}
-
-/// A field by RFC 4180.
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

@@ -84,7 +84,8 @@ impl Sample {
     }
 }
 
-/// An endpoint's figures in one window: durations in seconds, all zero without requests.
+/// An endpoint's figures in one window: durations in seconds. Without requests they mean nothing: read them through
+/// [`Figures::measured`].
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Requests.
@@ -95,6 +96,13 @@ pub struct Figures {
     pub p99: f64,
     /// 0 to 1; `None` without requests.
     pub succ_rate: Option<f64>,
+}
+
+impl Figures {
+    /// The figures, where there was anything to measure.
+    pub fn measured(&self) -> Option<&Self> {
+        (self.count > 0).then_some(self)
+    }
 }
 
 /// The entrance's samples of one window by normalised span name.

@@ -24,7 +24,7 @@ fn an_unchanged_system_is_no_anomaly() {
     let conclusion = judge(&maker);
     assert_eq!(conclusion.verdict, Verdict::NoAnomaly, "{conclusion:?}");
     assert_eq!(conclusion.entrance.unwrap().rule, EntranceRule::EntranceService);
-    assert_eq!(conclusion.rows[0].issues_text(), "{}");
+    assert!(conclusion.rows[0].issues.is_empty());
     assert_eq!(conclusion.rows[0].category, Category::NoIssues);
 }
 
@@ -42,14 +42,6 @@ fn slow_and_failing_endpoints_are_an_anomaly_with_evidence() {
     assert!((row.issues["avg_duration"]["absolute_change"].as_f64().unwrap() - 0.3).abs() < 1e-9);
     assert!(row.issues["succ_rate"]["p_value"].as_f64().unwrap() < 1e-6);
     assert!(conclusion.evidence.iter().any(|text| text.starts_with("GET /orders: success rate 0.500 against 1.000")));
-
-    let csv = conclusion.csv().unwrap();
-    let mut lines = csv.lines();
-    assert_eq!(lines.next().unwrap().split(',').count(), 12);
-    let line = lines.next().unwrap();
-    assert!(line.starts_with("GET /orders,\"{\"\"avg_duration\"\":"), "{line}");
-    assert!(line.contains("}}\",0.4,0.1,0.5,1,"), "{line}");
-    assert!(!csv.contains("Infinity") && !csv.contains("NaN"));
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl App {
     pub async fn execution(&self, id: ExecutionId) -> Result<ExecutionDetail> {
         let stored = self.store().execution(id).await?;
         let pack = self.store().injection(stored.injection).await?.name;
+        // An execution that failed has no answer, and so has the detector.
         let answers = self.store().answers(&[id]).await?.remove(&id).unwrap_or_default();
         let rows = self.store().detector_rows(id).await?;
         Ok(ExecutionDetail {
@@ -106,14 +107,14 @@ impl App {
     }
 }
 
-/// Methods whose declared minimum the windows do not reach, in words.
-pub fn too_short(algorithms: &[AlgorithmChoice], windows: &Windows) -> Vec<Problem> {
+/// Methods whose declared minimum the windows do not reach where metrics are collected at that interval.
+pub fn too_short(algorithms: &[AlgorithmChoice], windows: &Windows, metric_interval_s: u64) -> Vec<Problem> {
     let detector = [(DETECTOR, rca::detector::MINIMUM)];
     let chosen = algorithms.iter().filter_map(|choice| {
         let method = rca::algorithm::algorithm(&choice.name).ok()?;
         Some((choice.name.as_str(), method.about().minimum))
     });
-    let check = |(name, minimum): (&str, Minimum)| minimum.check(name, windows).err();
+    let check = |(name, minimum): (&str, Minimum)| minimum.check_at(name, windows, metric_interval_s).err();
     detector.into_iter().chain(chosen).filter_map(check).collect()
 }
 
@@ -218,6 +219,8 @@ fn declared(name: &str, version: &Version) -> Algorithm {
     }
 }
 
+/// At the interval at which most systems collect their metrics.
 fn seconds(minimum: Minimum) -> i64 {
-    i64::try_from(minimum.window_s).unwrap_or(i64::MAX)
+    const METRIC_INTERVAL_S: u64 = 15;
+    i64::try_from(minimum.seconds(METRIC_INTERVAL_S).0).unwrap_or(i64::MAX)
 }

@@ -6,10 +6,11 @@ use ::fault::Resolved;
 use ::score::{Case, Environment, Options, Outcome, Rule};
 use api::board::{Board, BoardQuery, Excluded};
 use model::{ErrorKind, ExecutionId, ExecutionState, InjectionId, PackState, Problem, Result, Verdict};
-use store::{Execution, ExecutionFilter, Injection, InjectionFilter, Page, Role};
+use store::{BoardCase, BoardExecution, BoardFilter};
 
 use super::App;
 use super::algorithm::BUILTIN;
+use super::injection::CONTROL;
 use super::scores;
 
 const ROWS: [&str; 3] = ["ranking", "pipeline", "detected only"];
@@ -22,19 +23,19 @@ impl App {
         if let Some(row) = query.row.as_deref().filter(|row| !ROWS.contains(row)) {
             return Err(invalid(Problem::unknown("board.row_unknown", "row", row, ROWS).place("query: row")));
         }
-        let filter = InjectionFilter {
+        let origin_kind = self.cluster().info().kind;
+        let environment = environment(&origin_kind)?;
+        let filter = BoardFilter {
+            origin_kind,
             system: query.system.clone(),
             group: query.group_id.as_deref().map(super::run::group).transpose()?,
-            ..InjectionFilter::default()
         };
-        let kind = self.cluster().info().kind;
-        let environment = if kind == "simulated" { Environment::Simulated } else { Environment::Cluster };
-        let (injections, executions) = self.everything(&filter).await?;
+        let injections = self.store().board_cases(&filter).await?;
         if injections.is_empty() {
             self.require_known_system(query.system.as_deref()).await?;
         }
-        let cases = self.cases(&injections, &executions, environment);
-        let outcomes = self.outcomes(&injections, &executions).await?;
+        let cases = self.cases(&injections, &filter, environment).await?;
+        let outcomes = self.outcomes(&injections, &filter).await?;
         let in_house = rca::algorithm::algorithms()
             .iter()
             .filter(|method| method.about().in_house)
@@ -68,80 +69,94 @@ fn invalid(problem: Problem) -> Problem {
     Problem { kind: ErrorKind::Invalid, ..problem }
 }
 
-impl App {
-    async fn everything(&self, filter: &InjectionFilter) -> Result<(Vec<Injection>, Vec<Execution>)> {
-        let injections = self.store().injections(filter, Page::ALL).await?.items;
-        let of_algorithms =
-            ExecutionFilter { role: Some(Role::Algorithm), group: filter.group, ..ExecutionFilter::default() };
-        let executions = self.store().executions(&of_algorithms, Page::ALL).await?.items;
-        Ok((injections, executions))
-    }
+/// A board is of the runs of this cluster's kind; the others are another board.
+fn environment(origin_kind: &str) -> Result<Environment> {
+    let known = [Environment::Simulated, Environment::Cluster];
+    known.into_iter().find(|one| one.as_str() == origin_kind).ok_or_else(|| {
+        Problem::internal("board.origin_unknown", "the cluster is of no known kind").found(origin_kind.to_owned())
+    })
+}
 
-    fn cases(&self, injections: &[Injection], executions: &[Execution], environment: Environment) -> Vec<Case> {
-        let mut candidates: HashMap<InjectionId, usize> = HashMap::new();
-        for execution in executions {
-            if let Some(list) = &execution.candidates {
-                candidates.insert(execution.injection, list.len());
-            }
-        }
-        let case = |injection: &Injection| self.case(injection, candidates.get(&injection.id).copied(), environment);
+impl App {
+    async fn cases(
+        &self,
+        injections: &[BoardCase],
+        filter: &BoardFilter,
+        environment: Environment,
+    ) -> Result<Vec<Case>> {
+        let candidates = self.store().board_candidates(filter).await?;
+        let case = |injection: &BoardCase| {
+            let candidates = match candidates.get(&injection.injection) {
+                Some(number) => *number,
+                None => self.candidates(injection)?,
+            };
+            case(injection, candidates, environment)
+        };
         injections.iter().map(case).collect()
     }
 
-    fn case(&self, injection: &Injection, candidates: Option<usize>, environment: Environment) -> Case {
-        let faults: Vec<Resolved> = faults_of(injection);
-        let mut families: Vec<&str> = faults.iter().map(|fault| fault.capability().family.as_str()).collect();
-        families.dedup();
-        let points: Vec<&str> = faults.iter().map(|fault| fault.point.as_str()).collect();
-        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-        Case {
-            pack: injection.name.clone(),
-            system: injection.system.to_string(),
-            family: families.join("+"),
-            point: points.join("+"),
-            environment,
-            seed: (environment == Environment::Simulated).then_some(injection.seed),
-            completed: injection.pack_path.is_some(),
-            exposed: injection.exposed == Some(true),
-            valid: !matches!(injection.verdict, Some(Verdict::Invalid | Verdict::NoData)),
-            detected: injection.verdict == Some(Verdict::Anomaly),
-            truth_roots: if faults.is_empty() { Vec::new() } else { owned(injection.truth.roots()) },
-            truth_public: if faults.is_empty() { Vec::new() } else { owned(injection.truth.public()) },
-            candidates: candidates.unwrap_or_else(|| self.candidates(injection)),
-        }
-    }
-
-    /// Of a pack that no algorithm ran on: the services of its system that could have been named.
-    fn candidates(&self, injection: &Injection) -> usize {
-        let Ok(data) = self.catalog().get(&injection.system) else { return 0 };
+    /// Of a pack that no algorithm answered on: the services of its system that could have been named. Of a system that is
+    /// gone nothing is known, and the board says so.
+    fn candidates(&self, injection: &BoardCase) -> Result<usize> {
+        let data = match self.catalog().get(&injection.system) {
+            Ok(data) => data,
+            Err(problem) if problem.kind == ErrorKind::NotFound => return Ok(0),
+            Err(problem) => return Err(problem),
+        };
         let generator = &data.registration.entrance.load_generator;
         let services = data.topology.as_ref().map(|topology| &topology.services).into_iter().flatten();
-        services.filter(|service| service.name != *generator && !service.disabled).count()
+        Ok(services.filter(|service| service.name != *generator && !service.disabled).count())
     }
 
-    async fn outcomes(&self, injections: &[Injection], executions: &[Execution]) -> Result<Vec<Outcome>> {
+    async fn outcomes(&self, injections: &[BoardCase], filter: &BoardFilter) -> Result<Vec<Outcome>> {
         let names: HashMap<InjectionId, &str> =
-            injections.iter().map(|injection| (injection.id, injection.name.as_str())).collect();
-        let here: Vec<&Execution> =
-            executions.iter().filter(|execution| names.contains_key(&execution.injection)).collect();
-        let ids: Vec<ExecutionId> = here.iter().map(|execution| execution.id).collect();
+            injections.iter().map(|injection| (injection.injection, injection.name.as_str())).collect();
+        let executions = self.store().board_executions(filter).await?;
+        // One that was submitted a moment ago may have come in between the two questions.
+        let here = executions.into_iter().filter(|execution| names.contains_key(&execution.injection));
+        let here: Vec<BoardExecution> = here.collect();
+        let answered = here.iter().filter(|execution| execution.state == ExecutionState::Success);
+        let ids: Vec<ExecutionId> = answered.map(|execution| execution.id).collect();
         let mut answers = self.store().answers(&ids).await?;
-        // Newest first is how they are listed, and of several the last one counts.
-        let ended = here.into_iter().rev().filter(|execution| execution.state != ExecutionState::Initial);
-        Ok(ended
+        Ok(here
+            .into_iter()
             .map(|execution| Outcome {
-                algorithm: algorithm_name(execution),
+                algorithm: algorithm_name(&execution),
                 pack: names[&execution.injection].to_owned(),
-                answers: (execution.state == ExecutionState::Success)
-                    .then(|| answers.remove(&execution.id).unwrap_or_default()),
-                reason: execution.reason.clone(),
+                answers: answers.remove(&execution.id),
+                reason: execution.reason,
                 seconds: execution.duration_s,
             })
             .collect())
     }
 }
 
-fn algorithm_name(execution: &Execution) -> String {
+fn case(injection: &BoardCase, candidates: usize, environment: Environment) -> Result<Case> {
+    let faults: Vec<Resolved> = faults_of(injection)?;
+    let mut families: Vec<&str> = faults.iter().map(|fault| fault.capability().family.as_str()).collect();
+    families.sort_unstable();
+    families.dedup();
+    let mut points: Vec<&str> = faults.iter().map(|fault| fault.point.as_str()).collect();
+    points.sort_unstable();
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+    Ok(Case {
+        pack: injection.name.clone(),
+        system: injection.system.to_string(),
+        family: families.join("+"),
+        point: points.join("+"),
+        environment,
+        seed: (environment == Environment::Simulated).then_some(injection.seed),
+        completed: injection.built,
+        exposed: injection.exposed == Some(true),
+        valid: !matches!(injection.verdict, Some(Verdict::Invalid | Verdict::NoData)),
+        detected: injection.verdict == Some(Verdict::Anomaly),
+        truth_roots: if faults.is_empty() { Vec::new() } else { owned(injection.truth.roots()) },
+        truth_public: if faults.is_empty() { Vec::new() } else { owned(injection.truth.public()) },
+        candidates,
+    })
+}
+
+fn algorithm_name(execution: &BoardExecution) -> String {
     if execution.version == BUILTIN {
         execution.algorithm.clone()
     } else {
@@ -149,17 +164,22 @@ fn algorithm_name(execution: &Execution) -> String {
     }
 }
 
-/// A stored fault that can no longer be read has no family and no point, and shows up as such.
-fn faults_of(injection: &Injection) -> Vec<Resolved> {
+fn faults_of(injection: &BoardCase) -> Result<Vec<Resolved>> {
     let list = injection.faults.as_array().into_iter().flatten();
-    list.filter_map(|fault| Resolved::from_value(fault).ok()).collect()
+    let read = list.map(|fault| {
+        Resolved::from_value(fault).map_err(|problem| {
+            let place = format!("datapack {}", injection.name);
+            problem.place(place).fix("it was submitted by another version of Aegis; ask for a board without it")
+        })
+    });
+    read.collect()
 }
 
 /// Packs with a fault that no row counts, by reason.
-fn excluded(injections: &[Injection]) -> Vec<Excluded> {
+fn excluded(injections: &[BoardCase]) -> Vec<Excluded> {
     let mut reasons: BTreeMap<&str, i32> = BTreeMap::new();
-    for injection in injections.iter().filter(|injection| injection.fault_name != "none") {
-        let reason = match (injection.pack_path.is_some(), injection.verdict, injection.exposed) {
+    for injection in injections.iter().filter(|injection| injection.fault_name != CONTROL) {
+        let reason = match (injection.built, injection.verdict, injection.exposed) {
             (_, Some(Verdict::Invalid), _) => "invalid",
             (_, Some(Verdict::NoData), _) => "no data",
             (false, ..) if injection.state == PackState::Initial => "not ended, or ended before its fault",

@@ -3,16 +3,19 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use api::doctor::{Check, CheckState, Report};
-use model::{PackState, Problem, Result, TaskState, WallTime, counted};
-use store::{InjectionFilter, Page, RunFilter, TaskFilter};
+use model::{InjectionId, Problem, Result, RunId, WallTime, counted};
+use store::Sample;
 
 use super::App;
 
-/// How long a task that is due may lie before somebody should have taken it up.
-const UNCLAIMED: Duration = Duration::from_secs(30);
+/// How long a task that is due may lie before somebody should have taken it up, in microseconds.
+const UNCLAIMED_US: i64 = 30_000_000;
+/// How many odd things are named.
+const SHOWN: u64 = 5;
+/// How many datapacks are looked up at once.
+const PART: u64 = 1000;
 
 /// What a check is about.
 struct About {
@@ -139,17 +142,9 @@ impl App {
     }
 
     async fn claimed(&self) -> Result<Seen> {
-        let now = WallTime::now();
-        let mut late = Vec::new();
-        for state in [TaskState::Pending, TaskState::Rescheduled] {
-            let filter = TaskFilter { state: Some(state), ..TaskFilter::default() };
-            for task in self.store().tasks(&filter, Page::ALL).await?.items {
-                if task.due_at.is_some_and(|due| due.plus(UNCLAIMED) < now) {
-                    late.push(task.id);
-                }
-            }
-        }
-        Ok(verdict(
+        let before = WallTime(WallTime::now().0 - UNCLAIMED_US);
+        let late = self.store().unclaimed_tasks(before, SHOWN).await?;
+        Ok(sampled(
             &late,
             "no task that is due lies unclaimed",
             "tasks that are due and unclaimed",
@@ -158,41 +153,33 @@ impl App {
     }
 
     async fn leases_owned(&self) -> Result<Seen> {
-        let mut orphans = Vec::new();
-        let leases = self.store().leases("").await?;
-        for lease in &leases {
-            let Some(run) = lease.run else { continue };
-            if self.store().run(run).await?.state.is_terminal() {
-                orphans.push(format!("{} of run {run}", lease.resource));
-            }
-        }
-        let good = format!("{} leases, all of them of something that goes on", leases.len());
-        Ok(verdict(&orphans, &good, "leases of runs that have ended", "they are given back when the server restarts"))
-    }
-
-    /// The namespaces that runs hold now.
-    async fn held(&self) -> Result<HashSet<String>> {
-        let mut held = HashSet::new();
-        for state in [model::RunState::Pending, model::RunState::Running] {
-            let filter = RunFilter { state: Some(state), ..RunFilter::default() };
-            held.extend(self.store().runs(&filter, Page::ALL).await?.items.into_iter().filter_map(|run| run.namespace));
-        }
-        Ok(held)
+        let orphans = self.store().leases_of_ended_runs(SHOWN).await?;
+        let items = orphans.items.iter().map(|(resource, run)| format!("{resource} of run {run}")).collect();
+        let good = format!("{} leases, all of them of something that goes on", self.store().held_leases().await?);
+        let orphans = Sample { items, total: orphans.total };
+        Ok(sampled(&orphans, &good, "leases of runs that have ended", "they are given back when the server restarts"))
     }
 
     async fn faults_owned(&self) -> Result<Seen> {
         let faults = self.cluster().faults().await?;
-        let held = self.held().await?;
-        let names: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
-        // The cluster does not say whose a fault is; without any run that holds a slot it is nobody's.
-        let orphans = if held.is_empty() { names } else { Vec::new() };
-        let good =
-            format!("active: {}; holding a slot: {}", counted(faults.len(), "fault"), counted(held.len(), "run"));
-        Ok(verdict(&orphans, &good, "faults without a run", "restart the server: it recovers what no run answers for"))
+        let runs: Vec<RunId> = faults.iter().map(|fault| fault.run).collect();
+        let open = self.store().open_runs(&runs).await?;
+        let orphans: Vec<String> = faults
+            .iter()
+            .filter(|fault| !open.contains(&fault.run))
+            .map(|fault| format!("{} of run {}", fault.name, fault.run))
+            .collect();
+        let good = format!("{}, each of a run that goes on", counted(faults.len(), "active fault"));
+        Ok(verdict(
+            &orphans,
+            &good,
+            "faults of runs that have ended",
+            "restart the server: it recovers what no run answers for",
+        ))
     }
 
     async fn releases_owned(&self) -> Result<Seen> {
-        let held = self.held().await?;
+        let held = self.store().held_namespaces().await?;
         let releases = self.cluster().releases().await?;
         let orphans: Vec<&str> =
             releases.iter().map(|release| release.release.as_str()).filter(|name| !held.contains(*name)).collect();
@@ -201,17 +188,13 @@ impl App {
     }
 
     async fn packs_present(&self) -> Result<Seen> {
-        let mut gone = Vec::new();
-        let mut count = 0;
-        for state in [PackState::BuildSuccess, PackState::DetectorFailed, PackState::DetectorSuccess] {
-            let filter = InjectionFilter { state: Some(state), ..InjectionFilter::default() };
-            for injection in self.store().injections(&filter, Page::ALL).await?.items {
-                count += 1;
-                let folder = injection.pack_path.map(|path| self.packs().join(path));
-                if !folder.is_some_and(|folder| folder.is_dir()) {
-                    gone.push(injection.name);
-                }
-            }
+        let (mut gone, mut count, mut last) = (Vec::new(), 0, InjectionId(0));
+        loop {
+            let part = self.store().built_packs(last, PART).await?;
+            let Some(end) = part.last() else { break };
+            last = end.id;
+            count += part.len();
+            gone.extend(part.into_iter().filter(|pack| !self.packs().join(&pack.path).is_dir()).map(|pack| pack.name));
         }
         let good = format!("all {count} datapacks are on disk");
         Ok(verdict(
@@ -246,13 +229,19 @@ impl App {
 
 /// Good when the list of odd things is empty.
 fn verdict<T: ToString>(odd: &[T], good: &str, what: &str, fix: &str) -> Seen {
-    const SHOWN: usize = 5;
-    if odd.is_empty() {
+    let shown = odd.iter().take(SHOWN as usize).map(ToString::to_string).collect();
+    sampled(&Sample { items: shown, total: odd.len() as u64 }, good, what, fix)
+}
+
+/// The same where the store has chosen some of them.
+fn sampled<T: ToString>(odd: &Sample<T>, good: &str, what: &str, fix: &str) -> Seen {
+    if odd.total == 0 {
         return Seen::Good(good.to_owned());
     }
-    let mut names: Vec<String> = odd.iter().take(SHOWN).map(ToString::to_string).collect();
-    if odd.len() > SHOWN {
-        names.push(format!("and {} more", odd.len() - SHOWN));
+    let mut names: Vec<String> = odd.items.iter().map(ToString::to_string).collect();
+    let left = odd.total.saturating_sub(names.len() as u64);
+    if left > 0 {
+        names.push(format!("and {left} more"));
     }
-    Seen::Bad { observed: format!("{} {what}: {}", odd.len(), names.join(", ")), fix: fix.to_owned() }
+    Seen::Bad { observed: format!("{} {what}: {}", odd.total, names.join(", ")), fix: fix.to_owned() }
 }

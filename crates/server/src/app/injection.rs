@@ -17,7 +17,7 @@ use super::{App, listed, stored_page};
 use crate::extract;
 
 /// What stands in the place of a fault's name in a run without one.
-const CONTROL: &str = "none";
+pub const CONTROL: &str = "none";
 
 impl App {
     /// # Errors
@@ -45,7 +45,7 @@ impl App {
             display_config: stored.display_config.clone(),
             engine_config: list(Some(&stored.faults)),
             roots: stored.truth.roots().into_iter().map(str::to_owned).collect(),
-            ground_truth: ground_truth(&stored.truth),
+            ground_truth: ground_truth(&stored.truth)?,
             groundtruth_source: "auto".into(),
             witness: list(stored.witness.as_ref()),
             recovery: stored.recovery.clone(),
@@ -187,7 +187,7 @@ fn content_type(file_name: &str) -> &'static str {
     }
 }
 
-fn list(value: Option<&Value>) -> Vec<Value> {
+pub fn list(value: Option<&Value>) -> Vec<Value> {
     match value {
         Some(Value::Array(items)) => items.clone(),
         Some(Value::Null) | None => Vec::new(),
@@ -195,9 +195,10 @@ fn list(value: Option<&Value>) -> Vec<Value> {
     }
 }
 
-fn ground_truth(truth: &Truth) -> Vec<GroundTruth> {
+fn ground_truth(truth: &Truth) -> Result<Vec<GroundTruth>> {
     let public = ::datapack::public_ground_truth(truth);
-    serde_json::from_value(public).unwrap_or_default()
+    serde_json::from_value(public)
+        .map_err(|error| Problem::internal("truth.malformed", "a ground truth has no public form").cause(error))
 }
 
 /// A stored injection in the words of the wire.
@@ -222,6 +223,7 @@ fn injection(stored: &store::Injection) -> Injection {
         verdict: stored.verdict,
         // A control has no fault that could be felt.
         exposed: stored.exposed.filter(|_| stored.fault_name != CONTROL),
+        visible: stored.visible,
     }
 }
 

@@ -1,11 +1,10 @@
 //! Runs: listing, the words for what they wait for, cancelling and retrying.
 
-use api::Page;
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind, TaskState, counted};
-use serde_json::Value;
-use store::RunFilter;
+use store::{Page, RunFilter};
 
+use super::injection::{CONTROL, list};
 use super::task::task;
 use super::{App, listed, stored_page};
 use crate::extract;
@@ -53,7 +52,7 @@ impl App {
 
     /// # Errors
     /// `state.unknown`, `page.out_of_range`, `group.id_malformed`, `system.unknown`.
-    pub async fn runs(&self, query: &RunQuery) -> Result<Page<Run>> {
+    pub async fn runs(&self, query: &RunQuery) -> Result<api::Page<Run>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
         let filter = RunFilter {
             state: extract::state(query.state.as_deref(), RunState::ALL, RunState::as_str, RunState::code)?,
@@ -73,9 +72,20 @@ impl App {
     pub async fn run(&self, id: RunId) -> Result<RunDetail> {
         let stored = self.store().run(id).await?;
         let tasks = self.store().tasks_of(id).await?;
+        let injection = self.store().injection_of(id).await?;
+        let controls = RunFilter { control_of: Some(id), ..RunFilter::default() };
+        let controls = self.store().runs(&controls, Page::new(1, 1)).await?.items;
+        let spec = serde_json::from_str(&stored.spec).map_err(|error| {
+            Problem::internal("spec.malformed", "the stored specification of a run cannot be read").cause(error)
+        })?;
         Ok(RunDetail {
             tasks: tasks.iter().map(|one| task(one, stored.group)).collect(),
-            spec: serde_json::from_str(&stored.spec).unwrap_or(Value::Null),
+            paired_control: controls.first().map(|control| control.id),
+            exposed: injection.exposed.filter(|_| injection.fault_name != CONTROL),
+            visible: injection.visible,
+            witness: list(injection.witness.as_ref()),
+            recovery: injection.recovery,
+            spec,
             run: run(&stored),
         })
     }
@@ -93,6 +103,8 @@ impl App {
     /// # Errors
     /// `run.unknown`.
     pub async fn cancel(&self, id: RunId) -> Result<CancelReply> {
+        // Seen before the request: whatever lives then is removed by the step that is told to stop.
+        let live = self.live_faults(id).await?;
         let receipt = match self.store().request_cancel(id).await {
             Err(problem) if problem.code == "run.already_ended" => return self.ended_already(id).await,
             other => other?,
@@ -107,9 +119,22 @@ impl App {
             state: receipt.state,
             message,
             cancelled_tasks: receipt.cancelled.iter().map(ToString::to_string).collect(),
-            deleted_podchaos: Vec::new(),
+            deleted_podchaos: if live.is_empty() { self.removed_faults(id).await? } else { live },
             removed_redis_tasks: Vec::new(),
         })
+    }
+
+    /// Names of the faults of a run that are live on the cluster now.
+    async fn live_faults(&self, id: RunId) -> Result<Vec<String>> {
+        let faults = self.cluster().faults().await?;
+        Ok(faults.into_iter().filter(|fault| fault.run == id).map(|fault| fault.name).collect())
+    }
+
+    /// Names of the faults that the run's recovery receipt says were removed.
+    async fn removed_faults(&self, id: RunId) -> Result<Vec<String>> {
+        let receipt = self.store().injection_of(id).await?.recovery;
+        let removed = receipt.iter().filter_map(|receipt| receipt["removed"].as_array()).flatten();
+        Ok(removed.filter_map(|fault| fault["name"].as_str().map(str::to_owned)).collect())
     }
 
     async fn ended_already(&self, id: RunId) -> Result<CancelReply> {
@@ -140,13 +165,18 @@ impl App {
     async fn unsuccessful_step(&self, id: RunId) -> Result<Option<TaskKind>> {
         let tasks = self.store().tasks_of(id).await?;
         let stopped = tasks.iter().rev().find(|task| matches!(task.state, TaskState::Error | TaskState::Cancelled));
-        Ok(stopped.map(|task| task.kind).filter(|kind| needs_slot(*kind)))
+        // What telemetry is to blame for ends in the same way from the same telemetry: it has to be made anew.
+        let in_vain = |task: &&store::Task| {
+            let retryable = task.error.as_ref().is_none_or(|error| error.kind.retryable());
+            needs_slot(task.kind) || (task.kind == TaskKind::BuildDatapack && !retryable)
+        };
+        Ok(stopped.filter(in_vain).map(|_| TaskKind::RestartPedestal))
     }
 }
 
-/// The step works on what the step before it left in the slot.
+/// The step works on a system that stands in the slot as the step before it left it.
 fn needs_slot(kind: TaskKind) -> bool {
-    matches!(kind, TaskKind::FaultInjection | TaskKind::BuildDatapack)
+    kind == TaskKind::FaultInjection
 }
 
 /// The id of a group in a query.
@@ -198,5 +228,6 @@ pub fn run(stored: &store::Run) -> Run {
         injection_name: stored.injection_name.clone(),
         seed: stored.seed,
         control_of: stored.control_of,
+        origin_kind: stored.origin_kind.clone(),
     }
 }

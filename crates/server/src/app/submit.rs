@@ -4,7 +4,7 @@ mod check;
 
 use api::spec::{Environment, FORMAT, Fault, RunSpec, WindowLengths};
 use api::submit::{RunRequest, SubmitReply, SubmittedRun};
-use model::{ErrorKind, GroupId, Problem, ProjectId, Result, RunId, TaskKind, Truth};
+use model::{ErrorKind, GroupId, Problem, ProjectId, Result, RunId, TaskKind, Truth, TruthEntry};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::{IdempotencyKey, NewInjection, NewRun, NewTask, Submission};
@@ -112,6 +112,7 @@ impl App {
             spec: spec.to_json(),
             seed,
             control_of,
+            origin_kind: self.cluster().info().kind,
             first: NewTask::new(TaskKind::RestartPedestal),
         })
     }
@@ -119,8 +120,9 @@ impl App {
 
 fn injection(spec: &RunSpec, checked: &Checked, faults: &[::fault::Resolved]) -> Result<NewInjection> {
     let mut truth = Truth::default();
-    for fault in faults {
-        truth.entries.extend(::fault::truth(fault, &checked.data, &[])?);
+    for (number, fault) in (0..).zip(faults) {
+        let entries = ::fault::truth(fault, &checked.data, &[])?;
+        truth.entries.extend(entries.into_iter().map(|entry| TruthEntry { fault: number, ..entry }));
     }
     let names: Vec<&str> = spec.faults.iter().map(|fault| fault.capability.as_str()).collect();
     let services: Vec<&str> = spec.faults.iter().map(|fault| fault.service.as_str()).collect();

@@ -73,6 +73,7 @@ async fn a_datapack_changes_by_legal_steps_only_and_all_or_nothing() {
         let store = &stand.store;
         let claim = stand.claimed(IncarnationId::random()).await.claim;
         let entry = TruthEntry {
+            fault: 0,
             role: model::Role::Root,
             service: "ts-food-service".into(),
             pod: vec![],

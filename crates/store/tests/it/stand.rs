@@ -41,6 +41,7 @@ pub fn new_run(seed: u64) -> NewRun {
         spec: r#"{"format":1}"#.into(),
         seed,
         control_of: None,
+        origin_kind: "simulated".into(),
         injection: NewInjection {
             fault_type: 7,
             fault_name: "network_delay".into(),

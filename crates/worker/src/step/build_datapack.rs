@@ -5,11 +5,13 @@ mod source;
 
 use std::path::Path;
 
-use datapack::{Builder, PackInput, Refusal};
-use model::{ErrorKind, PackState, Problem, Result, TaskKind, Truth, Verdict, Windows};
+use datapack::{Builder, Pack, PackInput, Refusal};
+use model::{ErrorKind, PackState, Problem, Result, Slot, TaskKind, Truth, Verdict, Windows};
 use serde_json::{Map, Value, json};
 use store::{Effects, Finish, Injection, InjectionChange, NewEvent, NewTask, When};
 
+use super::objects;
+use super::receipt::{Felt, unfelt};
 use super::{Context, Hold, Outcome};
 use crate::killpoint;
 use source::TelemetrySource;
@@ -17,22 +19,31 @@ use source::TelemetrySource;
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("build_datapack.before-record");
     let injection = context.parts.store.injection_of(context.run.id).await?;
-    let hold = context.hold().await?;
+    // A step that is repeated after its run has ended needs neither slot nor system: all it reads is kept.
+    let hold = match context.hold().await {
+        Ok(hold) => Some(hold),
+        Err(problem) if problem.code == "slot.lost" => None,
+        Err(problem) => return Err(problem),
+    };
     // Recorded once it is published: whoever comes after a crash finds the namespace empty and cannot build again.
     let published = match context.progress::<store::Pack>()? {
         Some(pack) => pack,
-        None => build(context, &injection, &hold).await?,
+        None => build(context, &injection).await?,
     };
     killpoint::reach("build_datapack.before-release");
     // The telemetry is in the pack: the namespace is emptied, and the slot goes back with the end of this step.
-    context.parts.cluster.remove_namespace(&hold.fence, &hold.slot).await?;
+    if let Some(hold) = &hold {
+        context.parts.cluster.remove_namespace(&hold.fence, &hold.slot).await?;
+    }
+    objects::forget(&context.parts.scratch, context.run.id)?;
     killpoint::reach("build_datapack.after-release");
-    Ok(Outcome::done(done(context, &injection, published, &hold)))
+    Ok(Outcome::done(done(context, &injection, published, hold.as_ref())?))
 }
 
-async fn build(context: &Context<'_>, injection: &Injection, hold: &Hold) -> Result<store::Pack> {
-    let input = input(context, injection, hold).await?;
-    let source = TelemetrySource::new(&context.parts.signals, &hold.slot, context.run.id, input.windows);
+async fn build(context: &Context<'_>, injection: &Injection) -> Result<store::Pack> {
+    let slot = context.slot()?;
+    let input = input(context, injection, &slot)?;
+    let source = TelemetrySource::new(&context.parts.signals, &slot, context.run.id, input.windows);
     let packs = context.parts.packs.clone();
     context.still_wanted().await?;
     killpoint::reach("build_datapack.before-effect");
@@ -56,22 +67,25 @@ pub fn verdict_of(problem: &Problem) -> Option<Verdict> {
     match (problem.kind, problem.code.as_ref()) {
         (ErrorKind::Failed, "datapack.empty_signal") => Some(Verdict::NoData),
         (ErrorKind::Failed, code) if code.starts_with("datapack.") => Some(Verdict::Invalid),
+        (_, "telemetry.segment_corrupt") => Some(Verdict::Invalid),
         _ => None,
     }
 }
 
-fn done(context: &Context<'_>, injection: &Injection, pack: store::Pack, hold: &Hold) -> Effects {
+fn done(context: &Context<'_>, injection: &Injection, pack: store::Pack, hold: Option<&Hold>) -> Result<Effects> {
+    let visible = Pack::open(&context.parts.packs.join(&pack.path))?.manifest().provenance.visible();
     let words = format!("the datapack {} is built and published", injection.name);
     let mut effects = Effects {
         injection: Some(InjectionChange {
             state: Some(PackState::BuildSuccess),
+            visible,
             pack: Some(pack),
             ..InjectionChange::default()
         }),
-        release: vec![format!("slot:{}", hold.slot.namespace())],
+        release: hold.map(|hold| format!("slot:{}", hold.slot.namespace())).into_iter().collect(),
         ..Effects::event(NewEvent::new("datapack.build.succeed", words))
     };
-    match not_exposed(context, injection) {
+    match not_exposed(context, injection)? {
         Some(reason) => {
             effects.verdict = Some(Verdict::NotExposed);
             effects.finish = Some(Finish {
@@ -90,18 +104,21 @@ fn done(context: &Context<'_>, injection: &Injection, pack: store::Pack, hold: &
             effects.children = vec![detector];
         }
     }
-    effects
+    Ok(effects)
 }
 
-/// Why the fault counts as not felt; `None` for an exposed pack and for a no-fault control.
-fn not_exposed(context: &Context<'_>, injection: &Injection) -> Option<String> {
+/// Why the faults count as not felt; `None` for an exposed pack and for a no-fault control.
+fn not_exposed(context: &Context<'_>, injection: &Injection) -> Result<Option<String>> {
     if context.spec.faults.is_empty() || injection.exposed == Some(true) {
-        return None;
+        return Ok(None);
     }
-    let witnesses = injection.witness.as_ref().and_then(Value::as_array).into_iter().flatten();
-    let unfelt = witnesses.filter(|witness| witness["exposed"] == json!(false));
-    let reasons: Vec<&str> = unfelt.filter_map(|witness| witness["reason"].as_str()).collect();
-    Some(if reasons.is_empty() { "no witness says that the fault was felt".into() } else { reasons.join("; ") })
+    let felt: Vec<Felt> = match &injection.witness {
+        Some(witness) => serde_json::from_value(witness.clone()).map_err(|error| {
+            Problem::internal("injection.witness_unreadable", "the stored witnesses cannot be read").cause(error)
+        })?,
+        None => Vec::new(),
+    };
+    Ok(Some(unfelt(&context.spec.faults, &felt).unwrap_or_else(|| "the run was never marked as exposed".into())))
 }
 
 fn publish(packs: &Path, input: PackInput, source: &TelemetrySource) -> std::result::Result<store::Pack, Refusal> {
@@ -109,16 +126,15 @@ fn publish(packs: &Path, input: PackInput, source: &TelemetrySource) -> std::res
     Ok(store::Pack { path: pack.name().to_owned(), digest: pack.digest() })
 }
 
-async fn input(context: &Context<'_>, injection: &Injection, hold: &Hold) -> Result<PackInput> {
+fn input(context: &Context<'_>, injection: &Injection, slot: &Slot) -> Result<PackInput> {
     let windows = injection
         .windows
         .ok_or_else(|| Problem::internal("injection.without_windows", "the windows of the run are not recorded"))?;
-    let Value::Object(k8s) = context.parts.cluster.snapshot(&hold.slot).await? else {
-        return Err(Problem::internal("cluster.snapshot_shape", "the cluster's snapshot is no object"));
-    };
+    let published = context.parts.packs.join(datapack::name(slot, injection.id));
+    let k8s = objects::read(&context.parts.scratch, context.run.id, &published)?;
     let faults = &context.spec.faults;
     Ok(PackInput {
-        slot: hold.slot.clone(),
+        slot: slot.clone(),
         number: injection.id,
         windows,
         profile: crate::profile::required(context.spec)?,
@@ -126,10 +142,18 @@ async fn input(context: &Context<'_>, injection: &Injection, hold: &Hold) -> Res
         injection: public(context, injection, windows),
         truth: Truth { entries: injection.truth.entries.clone() },
         faults: faults.iter().map(|fault| fault.resolved.clone()).collect(),
-        witness: injection.witness.clone().unwrap_or(Value::Null),
-        receipt: injection.recovery.clone().unwrap_or(Value::Null),
+        witness: recorded("witness", injection.witness.as_ref())?,
+        receipt: recorded("recovery receipt", injection.recovery.as_ref())?,
         provenance: provenance(context),
         forbidden: faults.iter().map(|fault| fault.capability.clone()).chain([context.run.id.to_string()]).collect(),
+    })
+}
+
+/// What the step before recorded of every run, one without faults included.
+fn recorded(what: &str, value: Option<&Value>) -> Result<Value> {
+    value.cloned().ok_or_else(|| {
+        Problem::internal("injection.incomplete", format!("the {what} of the run is not recorded"))
+            .fix("retry the run from RestartPedestal")
     })
 }
 
@@ -171,6 +195,7 @@ fn provenance(context: &Context<'_>) -> Map<String, Value> {
         "chart": spec.release.chart,
         "chart_version": spec.release.chart_version,
         "revision": spec.release.revision,
+        "control_of": spec.control_of,
         "seed": spec.environment.seed,
         "origin": spec.environment.origin,
         "load": spec.environment.load,

@@ -63,7 +63,7 @@ fn after_detector(context: &Context<'_>) -> Result<Effects> {
 
 fn after_algorithm(context: &Context<'_>) -> Result<Effects> {
     let Detected { verdict, reason } = handed_over(context)?;
-    let name = context.task.algorithm.as_deref().unwrap_or_default();
+    let name = context.algorithm()?;
     let event = NewEvent::new("algorithm.result.collection", format!("the result of {name} is collected"));
     Ok(Effects { finish: Some(completed(verdict, &reason)), ..Effects::event(event) })
 }

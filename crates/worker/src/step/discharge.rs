@@ -7,29 +7,29 @@ use model::Result;
 
 use super::Context;
 use super::fault_injection::fault_names;
+use super::receipt::Removed;
 
-/// Removes every fault of the run from its slot and empties the namespace. Returns how many faults were removed.
+/// Removes every fault of the run from its slot and empties the namespace. Returns the faults that this removed.
 ///
 /// # Errors
 /// When the cluster does not let it; the run must not end then.
-pub async fn run(context: &Context<'_>) -> Result<usize> {
+pub async fn run(context: &Context<'_>) -> Result<Vec<Removed>> {
     if context.run.slot.is_none() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     // A run that has given its slot back owes nothing any more.
     let hold = match context.hold().await {
         Ok(hold) => hold,
-        Err(problem) if problem.code == "slot.lost" => return Ok(0),
+        Err(problem) if problem.code == "slot.lost" => return Ok(Vec::new()),
         Err(problem) => return Err(problem),
     };
-    let cluster = &context.parts.cluster;
-    let mut removed = 0;
+    let (cluster, faults) = (&context.parts.cluster, &context.spec.faults);
+    let mut removed = Vec::new();
     for generation in 0..=context.run.retry_count {
-        for name in fault_names(context.run.id, generation, context.spec.faults.len()) {
+        for (fault, name) in faults.iter().zip(fault_names(context.run.id, generation, faults.len())) {
             let Some(seen) = cluster.observe_fault(&hold.slot, &name).await? else { continue };
             if seen.phase != FaultPhase::Recovered {
-                cluster.remove_fault(&hold.fence, &hold.slot, &name).await?;
-                removed += 1;
+                removed.push(Removed::new(fault, cluster.remove_fault(&hold.fence, &hold.slot, &name).await?));
             }
         }
     }

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::{FaultObject, Recovery, Witness};
+use cluster::FaultObject;
 use fault::Resolved;
 use model::{DataTime, ErrorKind, PackState, Problem, Result, RunId, TaskKind, Truth, TruthEntry, Windows};
 use serde::{Deserialize, Serialize};
 use store::{Effects, InjectionChange, NewEvent, NewTask};
 
+use super::objects;
+use super::receipt::{Felt, Receipt, Removed, label, unfelt};
 use super::{Context, Hold, Outcome, Passed, to_value};
 use crate::killpoint;
 
@@ -42,14 +44,16 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     if let Some(wait) = run_until(context, &hold, &progress, progress.windows.abnormal_end).await? {
         return Ok(wait);
     }
-    remove(context, &hold, &progress.faults).await?;
-    let recovery = match verify(context, &hold, progress.windows.abnormal_end).await? {
-        Ok(recovery) => recovery,
+    let removed = remove(context, &hold, &progress.faults).await?;
+    let receipt = match verify(context, &hold, progress.windows.abnormal_end, removed).await? {
+        Ok(receipt) => receipt,
         Err(wait) => return Ok(wait),
     };
-    let witnesses = witness(context, &hold, &progress.faults).await?;
+    let felt = witness(context, &hold, &progress.faults).await?;
     killpoint::reach("fault_injection.after-witness");
-    done(truth, &witnesses, &recovery)
+    let objects = context.parts.cluster.snapshot(&hold.slot).await?;
+    objects::keep(&context.parts.scratch, context.run.id, &objects)?;
+    done(context, truth, &felt, &receipt)
 }
 
 /// Fixes the windows from the system's own time and records what will be owed.
@@ -112,7 +116,7 @@ async fn inject(context: &Context<'_>, hold: &Hold, progress: &Progress) -> Resu
     no_kill_switch(context, hold, progress).await?;
     let data = context.parts.catalog.get(&context.spec.system)?;
     let mut truth = Vec::new();
-    for (fault, name) in context.spec.faults.iter().zip(&progress.faults) {
+    for (index, (fault, name)) in (0..).zip(context.spec.faults.iter().zip(&progress.faults)) {
         let resolved = Resolved::from_value(&fault.resolved)?;
         let labels = BTreeMap::from([
             ("aegis/run".to_owned(), context.run.id.to_string()),
@@ -130,28 +134,42 @@ async fn inject(context: &Context<'_>, hold: &Hold, progress: &Progress) -> Resu
         };
         context.still_wanted().await?;
         killpoint::reach("fault_injection.before-effect");
-        let seen = context.parts.cluster.ensure_fault(&hold.fence, &want).await?;
+        let started = context.parts.cluster.ensure_fault(&hold.fence, &want).await;
+        let seen = started.map_err(|error| place(error.into(), &context.spec.faults, index as usize))?;
         killpoint::reach("fault_injection.after-effect");
         if seen.pods.is_empty() {
             return Err(Problem::new(ErrorKind::Failed, "fault.no_targets", "the fault hit nothing")
-                .place(format!("{} on {}", fault.capability, fault.service)));
+                .place(label(&context.spec.faults, index as usize)));
         }
-        truth.extend(seen.truth);
+        truth.extend(seen.truth.into_iter().map(|entry| TruthEntry { fault: index, ..entry }));
     }
     Ok(truth)
 }
 
-async fn remove(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<()> {
+/// Says of which fault of the batch an error is.
+fn place(problem: Problem, faults: &[api::spec::Fault], index: usize) -> Problem {
+    let label = label(faults, index);
+    let place = problem.place.as_ref().map_or_else(|| label.clone(), |inner| format!("{label}: {inner}"));
+    problem.place(place)
+}
+
+async fn remove(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<Vec<Removed>> {
     killpoint::reach("fault_injection.before-recover");
-    for name in faults {
-        context.parts.cluster.remove_fault(&hold.fence, &hold.slot, name).await?;
+    let mut removed = Vec::new();
+    for (fault, name) in context.spec.faults.iter().zip(faults) {
+        removed.push(Removed::new(fault, context.parts.cluster.remove_fault(&hold.fence, &hold.slot, name).await?));
     }
     killpoint::reach("fault_injection.after-recover");
-    Ok(())
+    Ok(removed)
 }
 
 /// Lets the system settle until it is back inside its normal band, or [`SETTLE`] has passed.
-async fn verify(context: &Context<'_>, hold: &Hold, ended: DataTime) -> Result<std::result::Result<Recovery, Outcome>> {
+async fn verify(
+    context: &Context<'_>,
+    hold: &Hold,
+    ended: DataTime,
+    removed: Vec<Removed>,
+) -> Result<std::result::Result<Receipt, Outcome>> {
     let mut after = SETTLE_STEP;
     loop {
         if let Some(wait) = context.run_until(hold, ended + after).await? {
@@ -160,39 +178,36 @@ async fn verify(context: &Context<'_>, hold: &Hold, ended: DataTime) -> Result<s
         let recovery = context.parts.cluster.recovery(&hold.slot).await?;
         let clean = recovery.residue.is_empty() && recovery.back_at.is_some();
         if clean || after >= SETTLE {
-            return Ok(Ok(recovery));
+            return Ok(Ok(Receipt::verified(removed, recovery, ended + after)));
         }
         after += SETTLE_STEP;
     }
 }
 
-async fn witness(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<Vec<Witness>> {
+async fn witness(context: &Context<'_>, hold: &Hold, faults: &[String]) -> Result<Vec<Felt>> {
     killpoint::reach("fault_injection.before-witness");
-    let mut witnesses = Vec::new();
-    for name in faults {
-        witnesses.push(context.parts.cluster.witness(&hold.slot, name).await?);
+    let mut felt = Vec::new();
+    for (index, name) in faults.iter().enumerate() {
+        let witness = context.parts.cluster.witness(&hold.slot, name).await?;
+        felt.push(Felt::new(&context.spec.faults, index, witness)?);
     }
-    Ok(witnesses)
+    Ok(felt)
 }
 
 /// Exposed means that every fault of the batch was felt; without a fault there is nothing to feel.
-fn done(truth: Vec<TruthEntry>, witnesses: &[Witness], recovery: &Recovery) -> Result<Outcome> {
-    let exposed = !witnesses.is_empty() && witnesses.iter().all(|witness| witness.exposed);
+fn done(context: &Context<'_>, truth: Vec<TruthEntry>, felt: &[Felt], receipt: &Receipt) -> Result<Outcome> {
+    let faults = &context.spec.faults;
     let change = InjectionChange {
         state: Some(PackState::InjectSuccess),
         truth: Some(Truth { entries: truth }),
-        exposed: Some(exposed),
-        witness: Some(to_value(&witnesses)?),
-        recovery: Some(to_value(recovery)?),
+        exposed: Some(!faults.is_empty() && unfelt(faults, felt).is_none()),
+        witness: Some(to_value(&felt)?),
+        recovery: Some(to_value(receipt)?),
         ..InjectionChange::default()
-    };
-    let words = match recovery.residue.as_slice() {
-        [] => "the faults are removed and nothing of them is left".to_owned(),
-        residue => format!("the faults are removed, but something is left: {}", residue.join("; ")),
     };
     Ok(Outcome::done(Effects {
         injection: Some(change),
         children: vec![NewTask::new(TaskKind::BuildDatapack)],
-        ..Effects::event(NewEvent::new("fault.injection.completed", words))
+        ..Effects::event(NewEvent::new("fault.injection.completed", receipt.words()))
     }))
 }

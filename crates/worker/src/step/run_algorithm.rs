@@ -3,6 +3,8 @@
 //! The child's death is a result: it is stored as a failed execution and counts as a miss. Only what is our own fault is
 //! tried again.
 
+use std::path::Path;
+
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
 use model::{Level, PackState, Problem, Result, TaskKind, Verdict};
@@ -14,11 +16,11 @@ use store::{
 };
 
 use super::{Context, Outcome};
-use crate::child::{self, Limits, Order, Ranking};
+use crate::child::{self, Ended, Limits, Order, Ranking};
 use crate::killpoint;
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
-    let name = context.task.algorithm.as_deref().unwrap_or_default();
+    let name = context.algorithm()?;
     let choice = std::iter::once(&context.spec.detector)
         .chain(&context.spec.algorithms)
         .find(|choice| choice.name == name)
@@ -29,7 +31,10 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     let path = injection.pack_path.as_ref().ok_or_else(|| {
         Problem::internal("run.without_pack", "an algorithm was started before the datapack was built")
     })?;
-    let pack = Pack::open(&context.parts.packs.join(path))?;
+    let folder = context.parts.packs.join(path);
+    let pack = tokio::task::spawn_blocking(move || verified(&folder))
+        .await
+        .map_err(|error| Problem::internal("datapack.read_panicked", error.to_string()))??;
     let new = NewExecution {
         algorithm: choice.name.clone(),
         version: choice.version.clone(),
@@ -43,12 +48,38 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     let limits = Limits { seconds: choice.limit_seconds, memory_mib: choice.limit_memory_mib };
     let order = order(context, choice, role, &pack)?;
     let folder = context.parts.scratch.join(format!("execution-{execution}"));
-    let ended = child::run(&context.parts.program, &folder, &order, limits).await?;
+    let Some(ended) = ended(context, &folder, &order, limits).await? else { return Ok(context.stopping()) };
     killpoint::reach("run_algorithm.after-effect");
     match (role, ended) {
         (_, Err(death)) => Ok(Outcome::done(failed(context, role, &death.problem(name, limits)))),
         (Role::Detector, Ok((answer, seconds))) => detected(context, &pack, &answer, seconds),
         (Role::Algorithm, Ok((answer, seconds))) => Ok(Outcome::done(ranked(context, name, &answer, seconds))),
+    }
+}
+
+/// The pack as it was built: nobody ranks on, or judges, a file that has changed since.
+fn verified(folder: &Path) -> Result<Pack> {
+    let pack = Pack::open(folder)?;
+    pack.verify()?;
+    Ok(pack)
+}
+
+/// The child's end; nothing when this process is to stop, which takes the child along. A child that is killed from outside
+/// is started again, a bounded number of times.
+async fn ended(context: &Context<'_>, folder: &Path, order: &Order, limits: Limits) -> Result<Option<Ended>> {
+    let mut starts = 1;
+    loop {
+        let ended = tokio::select! {
+            ended = child::run(&context.parts.program, folder, order, limits) => ended?,
+            () = context.told_to_stop() => return Ok(None),
+        };
+        match ended {
+            Err(death) if death.is_chance() && starts < child::STARTS => {
+                tracing::warn!(task = %context.task.id, "a child was killed ({death:?}) and is started again");
+                starts += 1;
+            }
+            ended => return Ok(Some(ended)),
+        }
     }
 }
 
@@ -93,9 +124,8 @@ fn failed(context: &Context<'_>, role: Role, problem: &Problem) -> Effects {
 
 /// The step that follows this one's algorithm.
 fn collect(context: &Context<'_>) -> NewTask {
-    let name = context.task.algorithm.clone().unwrap_or_default();
     let mut next = NewTask::new(TaskKind::CollectResult);
-    next.algorithm = Some(name);
+    next.algorithm.clone_from(&context.task.algorithm);
     // The detector's reason travels along, so that the run's end can tell it.
     next.payload = context.task.payload.clone();
     next
@@ -124,12 +154,13 @@ fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> 
 /// Names and units of the public contract: seconds, rates from 0 to 1.
 fn stored_row(row: &EndpointRow) -> DetectorRow {
     let window = |prefix: &str, figures: &Figures| {
+        let figures = figures.measured();
         [
-            (format!("{prefix}_avg_duration"), Some(figures.avg)),
-            (format!("{prefix}_succ_rate"), figures.succ_rate),
-            (format!("{prefix}_p90"), Some(figures.p90)),
-            (format!("{prefix}_p95"), Some(figures.p95)),
-            (format!("{prefix}_p99"), Some(figures.p99)),
+            (format!("{prefix}_avg_duration"), figures.map(|figures| figures.avg)),
+            (format!("{prefix}_succ_rate"), figures.and_then(|figures| figures.succ_rate)),
+            (format!("{prefix}_p90"), figures.map(|figures| figures.p90)),
+            (format!("{prefix}_p95"), figures.map(|figures| figures.p95)),
+            (format!("{prefix}_p99"), figures.map(|figures| figures.p99)),
         ]
     };
     DetectorRow {

@@ -50,7 +50,7 @@ impl App {
         let load = within("load", request.load.unwrap_or(::system::DEFAULT_LOAD), 0.0, LARGEST_LOAD)?;
         let noise = within("noise", request.noise.unwrap_or(1.0), -f64::MIN_POSITIVE, LARGEST_NOISE)?;
         let algorithms = self.choose_algorithms(&request.algorithms).await?;
-        let mut notes = notes(request, &algorithms, &windows)?;
+        let mut notes = notes(request, &algorithms, &windows, data.registration.profile.metric_interval_s)?;
         notes.extend(overloads(&data, load)?);
         let slots = slots(request.slot, self.slot_count(&stored).await?, &stored.code)?;
         let release = self.release(&stored, &slots).await?;
@@ -280,15 +280,17 @@ fn overloads(data: &SystemData, load: f64) -> Result<Vec<String>> {
 }
 
 /// Windows that are too short are told, and refused where the caller is strict.
-fn notes(request: &RunRequest, algorithms: &[AlgorithmChoice], windows: &Windows) -> Result<Vec<String>> {
-    let short = too_short(algorithms, windows);
-    if request.strict
-        && let Some(problem) = short.into_iter().next()
-    {
+fn notes(
+    request: &RunRequest,
+    algorithms: &[AlgorithmChoice],
+    windows: &Windows,
+    metric_interval_s: u64,
+) -> Result<Vec<String>> {
+    let short = too_short(algorithms, windows, metric_interval_s);
+    let mut notes: Vec<String> = short.iter().map(ToString::to_string).collect();
+    if let Some(problem) = short.into_iter().next().filter(|_| request.strict) {
         return Err(Problem { kind: ErrorKind::Invalid, ..problem });
     }
-    let short = too_short(algorithms, windows);
-    let mut notes: Vec<String> = short.iter().map(ToString::to_string).collect();
     if request.algorithms.is_empty() {
         notes.push("no algorithm is asked for: the run ends with the detector's verdict".into());
     }
