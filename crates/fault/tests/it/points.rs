@@ -15,34 +15,34 @@ use crate::{TS, resolved, spec};
 #[test]
 fn ids_are_pinned() {
     let pinned = [
-        (json!({ "capability": "pod_kill", "service": "ts-order-service" }), "2c84085f3b486961"),
+        (json!({ "capability": "pod_kill", "service": "ts-order-service" }), "ts-2c84085f3b48"),
         (
             json!({
                 "capability": "network_delay", "service": "ts-order-service",
                 "target": { "target_service": "mysql" }, "params": { "latency_ms": 1 },
             }),
-            "f6ea21589c1d9a53",
+            "ts-f6ea21589c1d",
         ),
         (
             json!({
                 "capability": "http_response_replace_code", "service": "ts-order-service",
                 "target": { "method": "get", "path": "/api/v1/orderservice/order/*" }, "params": { "status_code": 500 },
             }),
-            "36d875d03852a2c6",
+            "ts-069cc379a0d0",
         ),
         (
             json!({
                 "capability": "jvm_method_exception", "service": "ts-order-service",
                 "target": { "class": "OrderServiceImpl", "method": "create" },
             }),
-            "53fb2ae40846d631",
+            "ts-53fb2ae40846",
         ),
         (
             json!({
                 "capability": "jvm_mysql_latency", "service": "ts-order-service",
                 "target": { "table": "orders", "operation": "select" }, "params": { "delay_ms": 10 },
             }),
-            "23c922a0ba1044ee",
+            "ts-23c922a0ba10",
         ),
     ];
     let found: Vec<String> = pinned.iter().map(|(request, _)| resolved(request.clone()).point).collect();
@@ -195,7 +195,8 @@ impl Rows {
                 looked_up.map(|(from, to)| (from, to.to_string())).collect::<BTreeSet<_>>().len()
             }
             TargetKind::JvmMethod => {
-                let classes = self.points["methods"].as_object().unwrap().iter();
+                let empty = serde_json::Map::new();
+                let classes = self.points["methods"].as_object().unwrap_or(&empty).iter();
                 let of_jvm = classes.filter(|(name, _)| fits(&Value::from(name.as_str())));
                 of_jvm
                     .flat_map(|(_, classes)| classes.as_object().unwrap().values())
@@ -203,15 +204,12 @@ impl Rows {
                     .sum()
             }
             TargetKind::Table => {
-                let clients = self.points["statements"].as_object().unwrap().iter();
+                let empty = serde_json::Map::new();
+                let clients = self.points["statements"].as_object().unwrap_or(&empty).iter();
                 let rows = clients
                     .filter(|(name, _)| fits(&Value::from(name.as_str())))
                     .flat_map(|(_, rows)| rows.as_array().unwrap());
-                let mysql = |row: &&Value| {
-                    let product =
-                        self.service(&row["instance"]).and_then(|one| one["product"].as_str()).unwrap_or_default();
-                    product.starts_with("mysql") || product.starts_with("mariadb")
-                };
+                let mysql = |row: &&Value| row["system"] == "mysql";
                 rows.filter(mysql).map(|row| row["verbs"].as_array().unwrap().len()).sum()
             }
         }
@@ -235,7 +233,8 @@ fn ids_survive_another_order_more_rows_other_slots_and_another_chart() {
         std::fs::write(folder.path().join("ts").join(file), value.to_string()).unwrap();
     };
     rewrite("system.yaml", &|file| {
-        file["namespace_pattern"] = json!(r"^ts[1-9]\d*$");
+        file["namespace_pattern"] = json!(r"^ts\d{1,3}$");
+        file["extract_pattern"] = json!(r"^(ts)(\d{1,3})$");
         file["chart"]["known_versions"] = json!(["99.0.0"]);
     });
     rewrite("topology.yaml", &|file| {
@@ -245,7 +244,9 @@ fn ids_survive_another_order_more_rows_other_slots_and_another_chart() {
             service["port"] = json!(service["port"].as_u64().unwrap() + 1);
             service["container"] = json!("main");
         }
-        services.push(json!({"name": "another", "language": "java", "kind": "web", "protocol": "http", "port": 80}));
+        services.push(
+            json!({"name": "another", "language": "java", "kind": "web", "protocol": "http", "port": 80, "idle": true}),
+        );
         file["calls"].as_object_mut().unwrap().values_mut().for_each(|calls| calls.as_array_mut().unwrap().reverse());
     });
     rewrite("points.yaml", &|file| {
