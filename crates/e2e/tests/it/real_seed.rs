@@ -49,8 +49,8 @@ fn every_system_of_the_real_seed_registers_and_says_what_it_cannot_do() {
     let submit = site.ctl(&["inject", "submit", "--system", WITHOUT_SIMULATION, "--no-fault"]);
     for refused in [enable, submit] {
         let error = refused.error();
-        assert_eq!((refused.code, &error["code"]), (4, &"system.layer_not_ready".into()), "{error}");
-        assert!(text(&error["found"]).contains("no simulation data"), "the reason is named: {error}");
+        assert_eq!((refused.code, &error["code"]), (4, &"system.no_simulation_data".into()), "{error}");
+        assert!(text(&error["message"]).contains("no simulation data"), "the reason is named: {error}");
     }
     let listed = site.ctl(&["system", "list", "--all"]).ok().json()["items"].take();
     assert_eq!(listed.as_array().unwrap().len(), 8, "{listed:#}");

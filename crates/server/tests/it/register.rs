@@ -89,7 +89,7 @@ fn every_system_of_the_public_seed_registers_and_says_what_it_lacks() {
         assert_eq!((state(&detail, Layer::Telemetry), detail.system.enabled), (telemetry, runs), "{name}");
         assert_eq!(state(&detail, Layer::Database), LayerState::Ok, "{name}: {report:?}");
         if !runs {
-            assert_eq!(code(client.set_enabled(name, true).unwrap_err()), "system.layer_not_ready", "{name}");
+            assert_eq!(code(client.set_enabled(name, true).unwrap_err()), "system.no_simulation_data", "{name}");
         }
     }
     // A container of the seed is another version than the built-in method of its name, and cannot run here.
