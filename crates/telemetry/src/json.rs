@@ -2,7 +2,8 @@
 //!
 //! Accepts what the specification says (ids in hex, 64-bit integers as text or number, enumerations as numbers) and what senders do
 //! besides (enumerations by name, field names in snake case, `null` for what is absent). Unknown fields are ignored; fields that no
-//! stored row holds are left out.
+//! stored row holds are left out. The generated types' own JSON is not used: it refuses names of enumerations and unknown fields of a
+//! value, and unfolds a request before anything limits it.
 //!
 //! Source: OTLP specification, section "JSON Protobuf Encoding"; protobuf's JSON mapping.
 

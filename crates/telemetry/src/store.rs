@@ -171,26 +171,21 @@ impl SignalStore {
     /// The same, one batch at a time: equal texts are held once until their batch is made.
     pub fn scan(&self, query: &Query) -> Result<Rows> {
         self.flush_received(query.run)?;
-        // A chunk may be replaced between listing and reading; the next listing has its successor.
-        let mut tries = 0;
-        loop {
-            match self.inner.load(query) {
-                Err(problem) if problem.code == GONE && tries < 8 => tries += 1,
-                other => return other,
-            }
-        }
+        settled(|| self.inner.load(query))
     }
 
     /// The streams that have at least one chunk, in order.
     pub fn streams(&self) -> Result<Vec<Stream>> {
-        let mut streams = Vec::new();
-        for folder in self.inner.stream_folders()? {
-            if let Some((_, chunk)) = self.inner.visible(&folder)?.first() {
-                streams.push(self.inner.manifest(chunk)?.stream.clone());
+        settled(|| {
+            let mut streams = Vec::new();
+            for folder in self.inner.stream_folders()? {
+                if let Some((_, chunk)) = self.inner.visible(&folder)?.first() {
+                    streams.push(self.inner.manifest(chunk)?.stream.clone());
+                }
             }
-        }
-        streams.sort();
-        Ok(streams)
+            streams.sort();
+            Ok(streams)
+        })
     }
 
     /// Removes a stream. Says whether there was one.
@@ -208,18 +203,27 @@ impl SignalStore {
     /// The latest timestamp of any signal of a namespace.
     pub fn freshness(&self, namespace: &str, run: Option<RunId>) -> Result<Option<DataTime>> {
         let receiver = if run.is_none() { self.receiver() } else { None };
-        let mut latest = receiver.and_then(|receiver| receiver.latest(namespace));
-        for chunk in self.inner.chunks_of(run)? {
-            let manifest = self.inner.manifest(&chunk)?;
-            let extents = manifest.segments.iter().filter_map(|segment| segment.namespaces.get(namespace));
-            latest = latest.max(extents.map(|extent| extent.last).max());
-        }
-        Ok(latest)
+        let received = receiver.and_then(|receiver| receiver.latest(namespace));
+        settled(|| {
+            let _held = self.inner.hold(run)?;
+            let mut latest = received;
+            for chunk in self.inner.chunks_of(run)? {
+                let manifest = self.inner.manifest(&chunk)?;
+                let extents = manifest.segments.iter().filter_map(|segment| segment.namespaces.get(namespace));
+                latest = latest.max(extents.map(|extent| extent.last).max());
+            }
+            Ok(latest)
+        })
     }
 
     pub fn stats(&self) -> Result<Stats> {
+        settled(|| self.count())
+    }
+
+    fn count(&self) -> Result<Stats> {
         let mut stats = Stats::default();
         for folder in self.inner.stream_folders()? {
+            let _held = reading(&folder)?;
             let chunks = self.inner.visible(&folder)?;
             stats.streams += u64::from(!chunks.is_empty());
             stats.chunks += chunks.len() as u64;
@@ -249,6 +253,18 @@ impl SignalStore {
 
     pub(crate) fn receiver(&self) -> Option<Arc<Receiver>> {
         guard(&self.inner.receiver).upgrade()
+    }
+}
+
+/// What `look` sees when nothing it looks at goes away meanwhile. A chunk may be replaced between listing and reading; the next listing
+/// has its successor.
+fn settled<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+    let mut tries = 0;
+    loop {
+        match look() {
+            Err(problem) if problem.code == GONE && tries < 8 => tries += 1,
+            other => return other,
+        }
     }
 }
 
@@ -373,12 +389,16 @@ impl Inner {
         Ok(manifest)
     }
 
+    /// Nothing of what is listed from here on is expired or merged away before this is dropped.
+    fn hold(&self, run: Option<RunId>) -> Result<Vec<File>> {
+        let base = self.base(run);
+        list(&base)?.iter().map(|name| reading(&base.join(name))).collect()
+    }
+
     fn load(&self, query: &Query) -> Result<Rows> {
         let mut rows = table::empty(query.signal);
         let mut filter = Filter::new(query);
-        // Nothing of what is listed from here on is removed because of its age or size before all of it is read.
-        let base = self.base(query.run);
-        let _held = list(&base)?.iter().map(|name| reading(&base.join(name))).collect::<Result<Vec<_>>>()?;
+        let _held = self.hold(query.run)?;
         for chunk in self.chunks_of(query.run)? {
             for segment in self.manifest(&chunk)?.segments.iter().filter(|segment| segment.may_have(query)) {
                 segment::read(&chunk.join(&segment.file), &mut filter, &mut *rows)?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{RunId, WallTime};
@@ -241,6 +242,41 @@ fn many_small_chunks_become_few_and_age_and_size_remove_what_arrived_first() {
     drop(reading);
     store.upkeep(everything).unwrap();
     assert_eq!((store.stats().unwrap().chunks, store.status().kept.expired_by_age), (0, 3));
+}
+
+#[test]
+fn reads_are_right_while_records_arrive_and_chunks_are_merged() {
+    const PARTS: u64 = 120;
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let ingest = store.ingest().unwrap();
+    let sent = AtomicU64::new(0);
+    let sending = || sent.load(Ordering::SeqCst) < PARTS;
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for part in 0..PARTS {
+                ingest.traces(traces("ts0", (0..10).map(|n| span(part * 10 + n, 1.0)).collect())).unwrap();
+                sent.store(part + 1, Ordering::SeqCst);
+                ingest.flush().unwrap();
+            }
+        });
+        threads.spawn(|| {
+            while sending() {
+                store.upkeep(Keep::default()).unwrap();
+            }
+        });
+        while sending() {
+            let before = sent.load(Ordering::SeqCst);
+            let rows = read(&store, &query(Signal::Traces, "ts0", None, 0, 10)).num_rows() as u64;
+            let after = sent.load(Ordering::SeqCst) + 1;
+            assert!(rows.is_multiple_of(10) && (before..=after).contains(&(rows / 10)), "{before} {rows} {after}");
+            assert!(rows == 0 || store.freshness("ts0", None).unwrap() == Some(at(1)));
+            store.stats().unwrap();
+        }
+    });
+    store.upkeep(Keep::default()).unwrap();
+    assert!(store.status().kept.merged > 0);
+    assert_eq!(read(&store, &query(Signal::Traces, "ts0", None, 0, 10)).num_rows() as u64, PARTS * 10);
 }
 
 #[test]
