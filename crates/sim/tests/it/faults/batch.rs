@@ -2,7 +2,7 @@
 
 use fault::check_batch;
 
-use super::lab::{Case, END, START, fault, run, world};
+use super::lab::{CONTROL, Case, END, START, fault, run, world};
 use crate::probe::{Probe, SECOND, Span, quantile};
 
 const MILLI: i64 = 1_000_000;
@@ -137,4 +137,36 @@ fn a_fault_that_nothing_meets_says_why() {
     let witness = world.witness("f").unwrap();
     assert!(witness.reason.starts_with("no look-up of the name happened ("), "{}", witness.reason);
     assert!(!witness.exposed && witness.facts["connections were used again"] > 10, "{witness:?}");
+}
+
+#[test]
+fn a_stack_that_is_filled_is_one_mebibyte_and_ends_in_its_own_thread() {
+    let (probe, witnesses) = run(&[fault("jvm_memory_stress", "stock", &[("memory_type", "stack")])]);
+    assert_eq!((witnesses[0].exposed, witnesses[0].touched), (true, 1 << 20));
+    let control = &*CONTROL;
+    assert_eq!(probe.collections("stock"), control.collections("stock"));
+    assert_eq!(
+        probe.spans.iter().filter(|span| span.failed).count(),
+        control.spans.iter().filter(|s| s.failed).count()
+    );
+}
+
+#[test]
+fn callers_of_a_wrong_value_fail_alike_in_every_run() {
+    let broken = |method: &str, kind: &str| {
+        let (class, method) = method.split_once('.').unwrap();
+        let pairs = [("class", class), ("method", method), ("return_type", kind)];
+        let (probe, witnesses) = run(&[fault("jvm_method_return", "stock", &pairs)]);
+        assert!(witnesses[0].exposed, "{}", witnesses[0].reason);
+        let failed = |service: &str| {
+            let own = |span: &&Span| span.service == service && span.kind == Span::SERVER;
+            let begun = |span: &&Span| (START * SECOND..END * SECOND).contains(&span.start);
+            probe.spans.iter().filter(own).filter(begun).filter(|span| span.failed).count() > 50
+        };
+        (failed("stock"), failed("shop"))
+    };
+    // What a controller returns is the answer itself; no caller can read it, and the service knows of no error.
+    assert_eq!(broken("ItemController.items", "string"), (false, true));
+    let inside = broken("ItemServiceImpl.find", "int");
+    assert_eq!(broken("ItemServiceImpl.find", "int"), inside);
 }
