@@ -15,6 +15,7 @@ mod journal;
 mod life;
 mod link;
 mod load;
+mod node;
 mod noise;
 mod patience;
 mod plan;
@@ -34,6 +35,6 @@ mod world;
 
 pub use self::cluster::SimCluster;
 pub use emit::{Counts, Sink};
-pub use plan::Plan;
+pub use plan::{Offered, Plan};
 pub use telemetry_out::{StepSink, Telemetry};
 pub use world::World;

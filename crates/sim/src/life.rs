@@ -95,18 +95,38 @@ impl World {
                 self.pods[slot as usize].begin_process(now, cold);
                 self.demand(slot);
                 let after = self.life_draw(slot, start);
-                self.plan_life(slot, after, Step::BecomeReady);
+                self.plan_life(slot, after, Step::Prepare(0));
             }
-            Step::BecomeReady => {
-                pod.state = PodState::Ready;
-                pod.in_endpoints = true;
-                let (service, took) = (pod.service, now - pod.process_start);
-                // Warm-up counts from the first request, not from the start of the process.
-                pod.process_start = now;
-                if self.plan.services[service as usize].jvm {
-                    self.recorder.started(now, slot, took);
+            Step::Prepare(number) => self.prepare(slot, number),
+        }
+    }
+
+    /// The process has what it needs and takes requests.
+    pub(crate) fn ready(&mut self, slot: u16) {
+        let now = self.events.now();
+        let pod = &mut self.pods[slot as usize];
+        pod.state = PodState::Ready;
+        pod.in_endpoints = true;
+        let (service, took) = (pod.service, now - pod.process_start);
+        // Warm-up counts from the first request, not from the start of the process.
+        pod.process_start = now;
+        if self.plan.services[service as usize].jvm {
+            self.recorder.started(now, slot, took);
+        }
+        self.learn_addresses(slot);
+        self.reopen_queues(service);
+    }
+
+    /// A new process has asked the registry where the others are.
+    fn learn_addresses(&mut self, slot: u16) {
+        let service = self.pods[slot as usize].service;
+        let plan = self.plan.clone();
+        for route in plan.services[service as usize].routes.iter().map(|&route| &plan.routes[route as usize]) {
+            if plan.services[route.to as usize].registry.is_some() {
+                for peer in self.places[route.to as usize].clone() {
+                    let generation = self.pods[peer as usize].generation;
+                    self.pods[slot as usize].channels[usize::from(route.place)].learn(peer, generation);
                 }
-                self.redeliver(service);
             }
         }
     }
@@ -117,7 +137,18 @@ impl World {
         (pod.serves() && pod.process_start > since).then_some(pod.process_start)
     }
 
-    fn plan_life(&mut self, slot: u16, after: Time, step: Step) {
+    /// Once a second: the kernel ends what holds more memory than its limit.
+    pub(crate) fn look_at_memory(&mut self) {
+        let now = self.events.now();
+        for slot in 0..self.pods.len() as u16 {
+            let pod = &self.pods[slot as usize];
+            if pod.runs() && pod.working_set(now) > pod.profile.memory_limit {
+                self.restart_container(slot, KILLED);
+            }
+        }
+    }
+
+    pub(crate) fn plan_life(&mut self, slot: u16, after: Time, step: Step) {
         let mark = self.pods[slot as usize].life_mark;
         self.events.plan(self.events.now() + after, Event::Life { slot, mark, step });
     }

@@ -1,6 +1,8 @@
 //! A system's topology turned into flat arrays that the engine walks: services, operations, and the tree of every request.
 
 mod build;
+mod caches;
+mod offered;
 
 use model::Problem;
 use system::{Kind, Language, PathPattern, Protocol, StoreSystem, Topology};
@@ -8,6 +10,9 @@ use system::{Kind, Language, PathPattern, Protocol, StoreSystem, Topology};
 use crate::engine::Time;
 use crate::profile::{Client, Profile};
 use crate::request::Failure;
+
+pub use self::build::ROWS;
+pub use self::offered::Offered;
 
 /// Position in [`Plan::services`].
 pub type ServiceId = u16;
@@ -17,6 +22,11 @@ pub type OperationId = u32;
 pub type CallId = u32;
 /// Position in [`Plan::routes`].
 pub type RouteId = u32;
+
+/// Position in [`Plan::caches`].
+pub type CacheId = u32;
+/// Position in [`Plan::queues`].
+pub type QueueId = u32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
@@ -83,6 +93,10 @@ impl CallKind {
         matches!(self, Self::Sql | Self::Mongo | Self::Redis | Self::Memcached)
     }
 
+    pub const fn is_publish(self) -> bool {
+        matches!(self, Self::Publish)
+    }
+
     /// Whether the caller sees a failure. HTTP has statuses from 400 on, gRPC numbers other than 0, Thrift 1 for an
     /// exception that the callee declares.
     pub fn failed(self, outcome: Failure, status: u16) -> bool {
@@ -116,6 +130,8 @@ pub struct OperationPlan {
     pub span: Option<String>,
     /// Changes data.
     pub writes: bool,
+    /// First of the locks of the rows that a statement changes, positions below [`Plan::locks`].
+    pub lock: Option<u32>,
     /// `(class, method)` of the code that answers.
     pub code: Vec<(String, String)>,
     /// Median own work in CPU-nanoseconds and the spread of its logarithm.
@@ -152,8 +168,14 @@ pub struct CallPlan {
     pub parallel: bool,
     /// The handling goes on when it fails.
     pub tolerated: bool,
-    /// Made only when the look-up before it missed.
+    /// Made only when a look-up missed, and the cache that was asked.
     pub on_miss: bool,
+    pub cache: Option<CacheId>,
+    /// The cache in which this call looks a key up, and the one that it puts the key into.
+    pub looks_up: Option<CacheId>,
+    pub fills: Option<CacheId>,
+    /// The queue that a delivery comes from.
+    pub queue: Option<QueueId>,
     /// How long the caller waits for the answer.
     pub timeout: Option<Time>,
     pub retry: Option<RetryPlan>,
@@ -185,6 +207,31 @@ pub struct EndpointPlan {
     pub port: u16,
 }
 
+/// Keys that one service looks up in one place.
+#[derive(Debug)]
+pub struct CachePlan {
+    pub client: ServiceId,
+    /// The store; `None` is the memory of the client's own processes.
+    pub store: Option<ServiceId>,
+    /// What is read instead when a key is not there.
+    pub reads: OperationId,
+    pub keys: u32,
+    pub entries: u32,
+    pub skew: f64,
+}
+
+/// Messages of one queue or topic on their way to one consuming service.
+#[derive(Debug)]
+pub struct QueuePlan {
+    pub broker: ServiceId,
+    pub consumer: ServiceId,
+    pub name: String,
+    /// A log that consumers poll for batches, instead of a queue that pushes.
+    pub is_log: bool,
+    /// Most messages that a consumer holds unacknowledged, or takes with one poll.
+    pub most: u32,
+}
+
 #[derive(Debug)]
 pub struct RequestPlan {
     pub think_s: f64,
@@ -207,6 +254,10 @@ pub struct Plan {
     pub endpoints: Vec<EndpointPlan>,
     pub calls: Vec<CallPlan>,
     pub routes: Vec<RoutePlan>,
+    pub caches: Vec<CachePlan>,
+    pub queues: Vec<QueuePlan>,
+    /// Locks of rows in all data stores.
+    pub locks: u32,
     pub journeys: Vec<JourneyPlan>,
     /// Directed pairs `(from, to)`.
     pub links: Vec<(ServiceId, ServiceId)>,

@@ -7,6 +7,7 @@ use crate::profile::{Heap, MIB, Profile};
 use crate::request::Ref;
 use crate::rng::{Draw, Stream, join};
 use crate::station::{Channel, Cpu, Pool};
+use system::Kind;
 
 /// Cores of a node, which bound what one container can run at once.
 pub const NODE_CORES: f64 = 16.0;
@@ -44,7 +45,8 @@ pub enum PodState {
 pub enum Step {
     LeaveEndpoints,
     Start,
-    BecomeReady,
+    /// The process is up; the call of this number comes next, before it is ready.
+    Prepare(u16),
 }
 
 /// A collected heap.
@@ -188,6 +190,10 @@ pub struct Pod {
     pub drift: f64,
     pub slowness: f64,
     cold: f64,
+    /// Runs on a node of the cluster, not outside of it.
+    pub inside: bool,
+    /// Cores that its node counts for it, and which node that is.
+    pub counted: (f64, u16),
     pub profile: Profile,
     pub traffic: Traffic,
     pub requests: u64,
@@ -220,7 +226,7 @@ impl Pod {
             process_start: 0,
             restarts: 0,
             last_exit: None,
-            cpu: Cpu::new(NODE_CORES, Some(profile.cpu_limit)),
+            cpu: Cpu::new(NODE_CORES.min(profile.parallel), Some(profile.cpu_limit)),
             life_mark: 0,
             cpu_mark: 0,
             workers: Pool::new(profile.workers, u32::MAX),
@@ -235,6 +241,8 @@ impl Pod {
             drift: 0.0,
             slowness: 1.0,
             cold: 1.0,
+            inside: plan.kind != Kind::Loadgen,
+            counted: (0.0, 0),
             profile,
             traffic: Traffic::default(),
             requests: 0,
@@ -319,7 +327,8 @@ impl Pod {
         }
         let age = (now - self.process_start) as f64 / SECOND as f64;
         let heap = self.heap.map_or(0.0, |heap| heap.touched);
-        self.profile.memory_base + heap + self.ballast + (self.drift * age).max(0.0)
+        let requests = f64::from(self.workers.busy() + self.workers.waiting()) * self.profile.memory_per_request;
+        self.profile.memory_base + requests + heap + self.ballast + (self.drift * age).max(0.0)
     }
 
     /// Wait before the next start of the container.

@@ -3,13 +3,17 @@
 mod calling;
 mod connecting;
 mod ending;
+mod errand;
 mod gated;
 mod handling;
+mod looking;
 mod message;
 
 use crate::engine::Time;
 use crate::gate::Marks;
 use crate::plan::CallId;
+use errand::Errand;
+use looking::Found;
 
 /// A call in flight; void once the call is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +119,9 @@ impl Frame {
             waits: 0,
             child: None,
             sibling: None,
+            found: Found::default(),
+            lock: None,
+            errand: None,
             work: 0.0,
             failure: Failure::None,
             cause: None,
@@ -159,6 +166,10 @@ pub struct Frame {
     child: Option<Ref>,
     /// The call of the same handling that started before this one.
     sibling: Option<Ref>,
+    found: Found,
+    /// The lock of the row that the statement changes.
+    lock: Option<u32>,
+    errand: Option<Errand>,
     /// Own work of each stretch between calls.
     pub work: f64,
     /// How the handling went.

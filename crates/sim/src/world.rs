@@ -1,6 +1,5 @@
 //! One simulated system in one slot: all its state, and the loop that moves it through virtual time.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,15 +14,16 @@ use crate::entrance::Entrance;
 use crate::gate::Gate;
 use crate::link::Link;
 use crate::load::Load;
+use crate::node::Node;
 use crate::noise::Noise;
 use crate::patience::Patience;
-use crate::plan::{CallKind, Plan, ServicePlan};
+use crate::plan::{CachePlan, CallKind, Plan, QueueId, ServiceId, ServicePlan};
 use crate::pod::{NODES, Pod, Step};
 use crate::request::{Frames, Ref, Session};
 use crate::resolver::Resolver;
 use crate::reuse::Reuse;
 use crate::rng::{Stream, join, name_key};
-use crate::station::Channel;
+use crate::station::{Cache, Channel, Pool, Queue};
 use crate::witness::Meters;
 
 /// Exporters report every 15 s.
@@ -92,6 +92,18 @@ pub enum Event {
         number: u32,
     },
     Export,
+    /// A process looks around in the background.
+    Watch {
+        slot: u16,
+        number: u16,
+        round: u32,
+    },
+    /// A queue may deliver again.
+    Dispatch {
+        queue: QueueId,
+    },
+    /// A second has passed.
+    Second,
     /// A gradual effect takes its next step.
     Ramp {
         number: u32,
@@ -109,6 +121,8 @@ pub struct Streams {
     pub thinking: Stream,
     pub names: Stream,
     pub lives: Stream,
+    /// Keys of look-ups, rows of statements.
+    pub keys: Stream,
 }
 
 impl Streams {
@@ -123,6 +137,7 @@ impl Streams {
             thinking: of("thinking"),
             names: of("name"),
             lives: of("life"),
+            keys: of("key"),
         }
     }
 }
@@ -141,8 +156,13 @@ pub struct World {
     pub(crate) gates: Vec<Gate>,
     /// By slot.
     pub(crate) resolvers: Vec<Resolver>,
-    /// Messages that wait at the broker, by consuming service.
-    pub(crate) undelivered: Vec<VecDeque<Ref>>,
+    /// In the order of the plan's.
+    pub(crate) queues: Vec<Queue>,
+    /// One for each place that holds keys of its own.
+    pub(crate) caches: Vec<Vec<Cache>>,
+    /// Locks of rows in the data stores.
+    pub(crate) locks: Vec<Pool<Ref>>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) meters: Meters,
     pub(crate) patience: Patience,
     pub(crate) load: Load,
@@ -195,7 +215,10 @@ impl World {
             places,
             links: plan.links.iter().map(|_| Link::default()).collect(),
             gates: plan.operations.iter().map(|_| Gate::default()).collect(),
-            undelivered: plan.services.iter().map(|_| VecDeque::new()).collect(),
+            queues: plan.queues.iter().map(|queue| Queue::new(replicas(&plan, queue.consumer))).collect(),
+            caches: plan.caches.iter().map(|cache| caches(&plan, cache)).collect(),
+            locks: (0..plan.locks).map(|_| Pool::new(1, u32::MAX)).collect(),
+            nodes: crate::node::all(),
             meters: Meters::default(),
             patience: Patience::default(),
             load: Load::new(seed, environment.load, environment.noise, &plan.journeys),
@@ -220,6 +243,8 @@ impl World {
             self.events.plan(first, Event::Arrival);
         }
         self.events.plan(EXPORT_EVERY, Event::Export);
+        self.events.plan(SECOND, Event::Second);
+        self.open_watches();
         for slot in 0..self.pods.len() as u16 {
             let place = self.pods[slot as usize].place();
             for (kind, exporter) in Exporter::ALL.into_iter().enumerate() {
@@ -293,6 +318,12 @@ impl World {
             Event::Periodic { slot, start } => self.periodic_job(slot, start),
             Event::Report { slot, exporter, number } => self.report(slot, exporter, number),
             Event::Scrape { slot, exporter, number } => self.scrape(slot, exporter, number),
+            Event::Watch { slot, number, round } => self.watch_others(slot, number, round),
+            Event::Dispatch { queue } => self.dispatch(queue),
+            Event::Second => {
+                self.events.plan(self.events.now() + SECOND, Event::Second);
+                self.look_at_memory();
+            }
             Event::Ramp { number } => self.ramp(number),
             Event::Export => unreachable!("the loop takes exports itself"),
         }
@@ -322,8 +353,14 @@ impl World {
         Some(self.places[service].start)
     }
 
-    /// Plans the next look at a processor; an earlier plan is void.
+    /// A processor has more or less to do than before.
     pub(crate) fn watch(&mut self, slot: u16) {
+        self.weigh(slot);
+        self.plan_processor(slot);
+    }
+
+    /// Plans the next look at a processor; an earlier plan is void.
+    pub(crate) fn plan_processor(&mut self, slot: u16) {
         let pod = &mut self.pods[slot as usize];
         pod.cpu_mark = pod.cpu_mark.wrapping_add(1);
         if let Some(at) = pod.cpu.next_change() {
@@ -410,23 +447,8 @@ impl World {
     /// Name, waiting and unacknowledged messages of the queues of a broker.
     fn queues(&self, slot: u16) -> Vec<(String, u64, u64)> {
         let broker = self.pods[slot as usize].service;
-        let mut queues: Vec<(String, u64, u64)> = Vec::new();
-        let publishes = self.plan.calls.iter().filter(|call| call.to == broker);
-        for &delivers in publishes.flat_map(|call| &call.delivers) {
-            let delivered = &self.plan.calls[delivers as usize];
-            let name = &self.plan.operations[delivered.operation as usize].route;
-            if queues.iter().any(|(known, ..)| known == name) {
-                continue;
-            }
-            let consumers = self.places[delivered.to as usize].clone();
-            let (waiting, working) = consumers.fold((0, 0), |(waiting, working), slot| {
-                let listeners = &self.pods[slot as usize].listeners;
-                (waiting + u64::from(listeners.waiting()), working + u64::from(listeners.busy()))
-            });
-            let held = self.undelivered[delivered.to as usize].len() as u64;
-            queues.push((name.clone(), waiting + held, working));
-        }
-        queues
+        let queues = self.plan.queues.iter().zip(&self.queues).filter(|(plan, _)| plan.broker == broker);
+        queues.map(|(plan, queue)| (plan.name.clone(), queue.waiting(), queue.held_in_all())).collect()
     }
 
     /// Connections that clients hold open at a database.
@@ -447,10 +469,22 @@ impl World {
     }
 }
 
+fn replicas(plan: &Plan, service: ServiceId) -> usize {
+    usize::from(plan.services[service as usize].replicas)
+}
+
+/// A store's keys are in one place; those inside processes are in each of them.
+fn caches(plan: &Plan, cache: &CachePlan) -> Vec<Cache> {
+    let places = if cache.store.is_some() { 1 } else { replicas(plan, cache.client) };
+    (0..places).map(|_| Cache::new(cache.keys, cache.entries, cache.skew)).collect()
+}
+
 /// Services with code of their own fail by themselves now and then; gateways and products do not.
 fn own_error_rate(noise: &Noise, service: &ServicePlan) -> f64 {
     match service.kind {
-        Kind::Web | Kind::Rpc | Kind::Worker => noise.error_rate(name_key(&service.name)),
+        Kind::Web | Kind::Rpc | Kind::Worker if service.language != system::Language::None => {
+            noise.error_rate(name_key(&service.name))
+        }
         _ => 0.0,
     }
 }

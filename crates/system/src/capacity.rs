@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Kind, Language, Service, Topology};
+use crate::{Kind, Language, Protocol, Service, Topology};
 
 /// Journeys per second of a run that names none.
 pub const DEFAULT_LOAD: f64 = 20.0;
@@ -29,21 +29,23 @@ pub struct Overload {
 }
 
 impl Service {
-    /// By what the service is: indexed statements of about 1 ms, handlers of some milliseconds in Spring and in scripting
-    /// languages, of one to three in compiled ones; a proxy and a broker only pass things on.
+    /// By what the service is: indexed statements of about 1 ms, handlers of some milliseconds in Spring, of one to three
+    /// in Go, of less where code is compiled natively; caches answer in microseconds, proxies and brokers pass things on.
     pub fn capacity(&self) -> Capacity {
         let own = self.cpu_millis.map(|millis| f64::from(millis) / 1000.0);
         let of = |cores, work_ms| Capacity { cores: own.unwrap_or(cores), work_ms };
-        match (self.kind, self.language) {
+        match (self.kind, self.protocol, self.language) {
             // The users' machine is not the bottleneck.
-            (Kind::Loadgen, _) => of(4.0, (1.0, 3.0)),
-            (Kind::Gateway, _) => of(2.0, (0.3, 0.6)),
-            (Kind::Db | Kind::Cache, _) => of(4.0, (0.5, 1.5)),
-            (Kind::Mq, _) => of(1.0, (0.1, 0.3)),
+            (Kind::Loadgen, ..) => of(4.0, (1.0, 3.0)),
+            (Kind::Gateway, ..) => of(2.0, (0.3, 0.6)),
+            (Kind::Db | Kind::Cache, Protocol::Redis | Protocol::Memcached, _) => of(1.0, (0.015, 0.05)),
+            (Kind::Db | Kind::Cache, Protocol::Mongo, _) => of(2.0, (0.25, 0.8)),
+            (Kind::Db | Kind::Cache, ..) => of(4.0, (0.5, 1.5)),
+            (Kind::Mq, ..) => of(1.0, (0.1, 0.3)),
+            (Kind::Rpc, Protocol::Grpc, _) if self.runs_on_jvm() => of(1.0, (0.5, 2.0)),
             _ if self.runs_on_jvm() => of(1.0, (2.0, 5.0)),
-            (_, Language::Python | Language::Javascript | Language::Typescript | Language::Ruby | Language::Php) => {
-                of(1.0, (2.0, 5.0))
-            }
+            (_, _, Language::Cpp | Language::Rust) => of(1.0, (0.2, 0.8)),
+            (_, _, Language::Csharp | Language::Javascript | Language::Typescript) => of(1.0, (0.6, 2.0)),
             _ => of(1.0, (1.0, 3.0)),
         }
     }
@@ -54,20 +56,30 @@ impl Topology {
     /// it may cost: what is offered to them grows without end. In the order of the data.
     pub fn overloaded(&self, load: f64) -> Vec<Overload> {
         let weights: f64 = self.journeys.iter().map(|journey| journey.weight).sum();
-        let mut calls: HashMap<&str, f64> = HashMap::new();
+        let mut needs: HashMap<&str, f64> = HashMap::new();
         for journey in &self.journeys {
             let rate = load * journey.weight / weights;
             for step in journey.steps() {
                 let made = if step.on_miss { rate * LEAST_MISSES } else { rate };
-                *calls.entry(&step.to).or_default() += made;
+                *needs.entry(&step.to).or_default() +=
+                    made * self.least_work_ms(&step.from, &step.to, &step.operation) / 1000.0;
             }
         }
         let judge = |service: &Service| {
-            let capacity = service.capacity();
-            let needed = calls.get(service.name.as_str()).unwrap_or(&0.0) * capacity.work_ms.0 / 1000.0;
-            let overload = Overload { service: service.name.clone(), needed, cores: capacity.cores };
-            (needed > capacity.cores).then_some(overload)
+            let known = self.behaviour.of(&service.name);
+            let pods = f64::from(known.and_then(|known| known.replicas).unwrap_or(1));
+            let cores = known.and_then(|known| known.cpu_limit).unwrap_or(service.capacity().cores) * pods;
+            let needed = needs.get(service.name.as_str()).copied().unwrap_or_default();
+            (needed > cores).then(|| Overload { service: service.name.clone(), needed, cores })
         };
         self.services.iter().filter(|service| service.kind != Kind::Loadgen).filter_map(judge).collect()
+    }
+
+    /// The least median work of an operation at its callee, in milliseconds.
+    fn least_work_ms(&self, from: &str, to: &str, operation: &str) -> f64 {
+        let known = |service: &str| self.behaviour.of(service)?.operations.get(operation).copied();
+        let range = || self.behaviour.of(to)?.work_ms.map(|[low, _]| low);
+        let usual = || self.service(to).map_or(0.0, |service| service.capacity().work_ms.0);
+        known(to).or_else(|| known(from)).or_else(range).unwrap_or_else(usual)
     }
 }

@@ -67,6 +67,7 @@ macro_rules! embedded {
                 points: embedded!($code, "points"),
                 journeys: embedded!($code, "journeys"),
                 telemetry: embedded!($code, "telemetry"),
+                behaviour: embedded!($code, "simulation"),
             },
         )
     };

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use model::{ErrorKind, Problem, nearest};
 
-/// What a system's folder holds. The first is needed, the next three come together or not at all, the last may be left out.
-pub(crate) const FILES: [&str; 5] = ["system.yaml", "topology.yaml", "points.yaml", "journeys.yaml", "telemetry.yaml"];
+/// What a system's folder holds. The first is needed, the next three come together or not at all, the last two may be left out.
+pub(crate) const FILES: [&str; 6] =
+    ["system.yaml", "topology.yaml", "points.yaml", "journeys.yaml", "telemetry.yaml", "simulation.yaml"];
 
 /// Largest file, in bytes. The largest of our own is a fortieth of it.
 const LARGEST: u64 = 8 * 1024 * 1024;
@@ -20,12 +21,13 @@ pub(crate) struct Texts<T> {
     pub points: Option<T>,
     pub journeys: Option<T>,
     pub telemetry: Option<T>,
+    pub behaviour: Option<T>,
 }
 
 /// Reads what is there. The findings name the file and, where it is known, the line.
 pub(crate) fn read(folder: &Path) -> (Texts<String>, Vec<Problem>) {
     let mut findings = Vec::new();
-    let [system, topology, points, journeys, telemetry] = FILES.map(|file| {
+    let [system, topology, points, journeys, telemetry, behaviour] = FILES.map(|file| {
         file_text(&folder.join(file)).unwrap_or_else(|problem| {
             findings.push(problem.place(file.to_owned()));
             // It is there; that it cannot be read is told already.
@@ -41,7 +43,7 @@ pub(crate) fn read(folder: &Path) -> (Texts<String>, Vec<Problem>) {
         findings.push(missing(FILES[0]));
     }
     let parts = [&topology, &points, &journeys];
-    if parts.iter().any(|part| part.is_some()) || telemetry.is_some() {
+    if parts.iter().any(|part| part.is_some()) || telemetry.is_some() || behaviour.is_some() {
         let lacking = FILES[1..4].iter().zip(parts).filter(|(_, part)| part.is_none());
         findings.extend(lacking.map(|(file, _)| missing(file)));
     }
@@ -52,6 +54,7 @@ pub(crate) fn read(folder: &Path) -> (Texts<String>, Vec<Problem>) {
         points: readable(points),
         journeys: readable(journeys),
         telemetry: readable(telemetry),
+        behaviour: readable(behaviour),
     };
     (texts, findings)
 }

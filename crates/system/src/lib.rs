@@ -4,6 +4,7 @@
 //! same layout overrides or adds systems ([`Catalog::with_folder`]). Loading checks every cross reference, so whoever
 //! holds a [`Topology`] may rely on it.
 
+mod behaviour;
 mod capacity;
 mod catalog;
 mod folder;
@@ -18,6 +19,7 @@ mod telemetry;
 mod topology;
 mod yaml;
 
+pub use behaviour::{Behaviour, CacheBehaviour, ClientBehaviour, ServiceBehaviour};
 pub use capacity::{Capacity, DEFAULT_LOAD, Overload};
 pub use catalog::{Catalog, SystemData};
 pub use inspect::{Finding, Report, Severity, lint};

@@ -9,7 +9,7 @@ use model::{ErrorKind, Problem};
 use serde::de::DeserializeOwned;
 
 use crate::folder::{FILES, Texts};
-use crate::{DEFAULT_LOAD, Kind, Registration, SystemData, Topology, journey, telemetry, yaml};
+use crate::{DEFAULT_LOAD, Kind, Registration, SystemData, Topology, behaviour, journey, telemetry, yaml};
 
 /// What came of reading a system's files. The place of a finding begins with the file's name.
 #[derive(Debug, Default)]
@@ -64,6 +64,7 @@ impl Review {
         let points = self.parse(FILES[2], texts.points.as_ref());
         let journeys: Option<journey::File> = self.parse(FILES[3], texts.journeys.as_ref());
         let telemetry: Option<telemetry::File> = self.parse(FILES[4], texts.telemetry.as_ref());
+        let behaviour: Option<behaviour::File> = self.parse(FILES[5], texts.behaviour.as_ref());
         let parts = match yaml::parts(topology?, points?) {
             Ok(parts) => parts,
             Err(problem) => {
@@ -77,6 +78,12 @@ impl Review {
             Some(Ok(telemetry)) => topology.telemetry = telemetry,
             Some(Err(findings)) => self.findings.extend(findings),
             // Every service has the usual instrumentation of its language.
+            None => {}
+        }
+        match behaviour.map(|file| file.resolve(&topology)) {
+            Some(Ok(behaviour)) => topology.behaviour = behaviour,
+            Some(Err(findings)) => self.findings.extend(findings),
+            // Every part behaves as is usual for its kind.
             None => {}
         }
         Some(topology)
@@ -125,17 +132,18 @@ fn entrance(registration: &Registration, topology: &Topology) -> Vec<Problem> {
     findings
 }
 
-/// A load that every run has unless it names another, and that some service can never serve.
+/// The load that the system is normally used with, and that some service can never serve.
 fn unserved_load(topology: &Topology) -> impl Iterator<Item = Problem> {
-    topology.overloaded(DEFAULT_LOAD).into_iter().map(|overload| {
+    let load = topology.behaviour.journeys_per_s.unwrap_or(DEFAULT_LOAD);
+    topology.overloaded(load).into_iter().map(move |overload| {
         Problem::new(ErrorKind::Invalid, "system.load_unserved", "the service can never serve the usual load")
             .place(format!("{}: services.{}", FILES[1], overload.service))
             .found(format!(
-                "at {DEFAULT_LOAD} journeys/s its requests need at least {:.1} cores of CPU",
+                "at {load} journeys/s its requests need at least {:.1} cores of CPU",
                 overload.needed
             ))
             .expected(format!("at most {:.1} cores", overload.cores))
-            .fix("let fewer requests reach it (`times`, heavy journeys, calls that repeat others), or raise `cpu_millis`")
+            .fix("let fewer requests reach it (`times`, heavy journeys, calls that repeat others), or raise its `cpu_limit`")
     })
 }
 

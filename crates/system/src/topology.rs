@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::Problem;
 use serde::{Deserialize, Serialize};
 
-use crate::{Journey, PathPattern, Telemetry};
+use crate::{Behaviour, Journey, PathPattern, Telemetry};
 
 /// What a service is written in; `none` is an off-the-shelf product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -321,6 +321,7 @@ pub struct Topology {
     pub methods: Vec<Method>,
     pub journeys: Vec<Journey>,
     pub telemetry: Telemetry,
+    pub behaviour: Behaviour,
     index: Index,
 }
 
@@ -351,6 +352,7 @@ impl Topology {
         let mut topology = Self {
             index: Index::new(&parts),
             telemetry: Telemetry::usual(&parts.services),
+            behaviour: Behaviour::default(),
             services: parts.services,
             calls: parts.calls,
             endpoints: parts.endpoints,

@@ -6,8 +6,8 @@ use model::{ErrorKind, Problem};
 use system::{Kind, Phase, Protocol, Service, Step, Topology};
 
 use super::{
-    CallId, CallKind, CallPlan, EndpointPlan, JourneyPlan, OperationId, OperationPlan, Plan, RequestPlan, RetryPlan,
-    RouteId, RoutePlan, ServiceId, ServicePlan, Workload,
+    CallId, CallKind, CallPlan, EndpointPlan, JourneyPlan, OperationId, OperationPlan, Plan, QueueId, QueuePlan,
+    RequestPlan, RetryPlan, RouteId, RoutePlan, ServiceId, ServicePlan, Workload, caches,
 };
 use crate::engine::{MILLI, Time};
 use crate::profile::{self, client};
@@ -15,6 +15,11 @@ use crate::rng::{Draw, Stream, name_key, sigma_of_cv};
 
 /// A statement that writes costs more than one that reads by index: log and locks.
 const WRITE_FACTOR: f64 = 1.8;
+/// Rows of a table among which writes spread; two writes of one row wait for each other.
+pub const ROWS: u32 = 64;
+/// Spring AMQP's prefetch, and Kafka's `max.poll.records`.
+const PREFETCH: u32 = 250;
+const POLL: u32 = 500;
 
 pub fn plan(code: &str, label_key: &str, topology: &Topology) -> Result<Plan, Problem> {
     let mut builder = Builder::new(code, label_key, topology);
@@ -37,6 +42,7 @@ struct Builder<'a> {
     operations: HashMap<(ServiceId, CallKind, String), OperationId>,
     links: HashMap<(ServiceId, ServiceId), u32>,
     routes: HashMap<(ServiceId, ServiceId, CallKind), RouteId>,
+    locks: HashMap<(ServiceId, String, String), u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -52,16 +58,28 @@ impl<'a> Builder<'a> {
             endpoints: endpoints(topology, &services),
             calls: Vec::new(),
             routes: Vec::new(),
+            caches: Vec::new(),
+            queues: Vec::new(),
+            locks: 0,
             journeys: Vec::new(),
             links: Vec::new(),
         };
-        Self { topology, plan, services, operations: HashMap::new(), links: HashMap::new(), routes: HashMap::new() }
+        Self {
+            topology,
+            plan,
+            services,
+            operations: HashMap::new(),
+            links: HashMap::new(),
+            routes: HashMap::new(),
+            locks: HashMap::new(),
+        }
     }
 
     fn call(&mut self, step: &Step) -> Result<CallId, Problem> {
         let kind = call_kind(step);
         let id = self.add(step, kind, &step.to)?;
         let children = self.children(&step.children)?;
+        caches::tie(&mut self.plan, self.topology, &children);
         let calls = &self.plan.calls;
         let groups = children.iter().filter(|&&child| {
             let child = &calls[child as usize];
@@ -94,7 +112,9 @@ impl<'a> Builder<'a> {
             };
             let to = self.plan.calls[delivered as usize].to;
             let link = self.link(broker, to);
-            self.plan.calls[delivered as usize].there = link;
+            let queue = self.queue(broker, delivered, step.protocol);
+            let call = &mut self.plan.calls[delivered as usize];
+            (call.there, call.queue) = (link, Some(queue));
             self.plan.calls[publish as usize].delivers.push(delivered);
         }
         Ok(made)
@@ -109,6 +129,19 @@ impl<'a> Builder<'a> {
             let reaches = call.delivers.iter().any(|&other| calls[other as usize].to == to);
             call.kind == CallKind::Publish && call.to == broker && !reaches
         })
+    }
+
+    fn queue(&mut self, broker: ServiceId, delivered: CallId, protocol: Protocol) -> QueueId {
+        let call = &self.plan.calls[delivered as usize];
+        let (consumer, name) = (call.to, self.plan.operations[call.operation as usize].route.clone());
+        let queues = &mut self.plan.queues;
+        let same = |queue: &QueuePlan| queue.broker == broker && queue.consumer == consumer && queue.name == name;
+        let known = queues.iter().position(same).unwrap_or_else(|| {
+            let is_log = protocol == Protocol::Kafka;
+            queues.push(QueuePlan { broker, consumer, name, is_log, most: if is_log { POLL } else { PREFETCH } });
+            queues.len() - 1
+        });
+        known as QueueId
     }
 
     /// What processes call at their start and in the background.
@@ -171,6 +204,10 @@ impl<'a> Builder<'a> {
             parallel: step.parallel,
             tolerated: step.tolerated,
             on_miss: step.on_miss,
+            cache: None,
+            looks_up: None,
+            fills: None,
+            queue: None,
             timeout: call.timeout_ms.filter(|_| waits).map(|ms| Time::from(ms) * MILLI).or(usual).or(patience),
             retry: call.retry.filter(|_| waits).map(|retry| RetryPlan {
                 times: retry.times.min(u32::from(u8::MAX)) as u8,
@@ -204,7 +241,10 @@ impl<'a> Builder<'a> {
             return known;
         }
         let id = self.plan.routes.len() as RouteId;
-        let client = client::of(kind, &self.plan.services[from as usize], &self.plan.services[to as usize]);
+        let (caller, callee) = (&self.plan.services[from as usize], &self.plan.services[to as usize]);
+        let rows = &self.topology.behaviour.clients;
+        let known = rows.iter().filter(|row| row.from == caller.name && row.to == callee.name);
+        let client = known.fold(client::of(kind, caller, callee), client::over);
         let routes = &mut self.plan.services[from as usize].routes;
         self.plan.routes.push(RoutePlan { from, to, kind, place: routes.len() as u16, client });
         routes.push(id);
@@ -219,10 +259,21 @@ impl<'a> Builder<'a> {
             return known;
         }
         let id = self.plan.operations.len() as OperationId;
-        let operation = self.describe(step, kind, owner, to);
+        let mut operation = self.describe(step, kind, owner, to);
+        operation.lock = operation.writes.then(|| self.lock(to, &operation));
         self.plan.operations.push(operation);
         self.operations.insert(key, id);
         id
+    }
+
+    /// The locks of the rows of a table, which all clients share.
+    fn lock(&mut self, store: ServiceId, operation: &OperationPlan) -> u32 {
+        let key = (store, operation.database.clone(), operation.route.clone());
+        let locks = &mut self.plan.locks;
+        *self.locks.entry(key).or_insert_with(|| {
+            *locks += ROWS;
+            *locks - ROWS
+        })
     }
 
     fn describe(&self, step: &Step, kind: CallKind, owner: ServiceId, to: ServiceId) -> OperationPlan {
@@ -232,7 +283,9 @@ impl<'a> Builder<'a> {
         // A property of the system, not of the run: the same for every seed.
         let mut draw = Stream::new(name_key(&self.plan.code), owner_name).at(name_key(&step.operation));
         let writes = kind.is_store() && !reads(&method);
-        let work_ms = log_between(&mut draw, server.work_ms) * if writes { WRITE_FACTOR } else { 1.0 };
+        let usual_ms = log_between(&mut draw, server.work_ms) * if writes { WRITE_FACTOR } else { 1.0 };
+        let known = |service: &str| self.topology.behaviour.of(service)?.operations.get(&step.operation).copied();
+        let work_ms = known(&self.plan.services[to as usize].name).or_else(|| known(owner_name)).unwrap_or(usual_ms);
         let statement = step.statement.map(|at| &self.topology.statements[at]);
         let rpc = step.rpc.map(|at| &self.topology.rpcs[at]);
         let code = self.topology.methods_of(owner_name);
@@ -246,6 +299,7 @@ impl<'a> Builder<'a> {
             database: statement.map_or(String::new(), |statement| statement.database.clone()),
             span: rpc.and_then(|rpc| rpc.span.clone()).or_else(|| statement.map(system::Statement::span_name)),
             writes,
+            lock: None,
             code: code
                 .filter(|code| code.serves.as_deref() == Some(step.operation.as_str()))
                 .map(|code| (code.class.clone(), code.method.clone()))
@@ -289,8 +343,8 @@ fn service_plan(topology: &Topology, ids: &HashMap<String, ServiceId>, service: 
         jvm: service.runs_on_jvm(),
         image: service.product.as_deref().map_or_else(|| service.name.clone(), |product| product.replace(' ', ":")),
         workload: if stateful { Workload::StatefulSet } else { Workload::Deployment },
-        replicas: 1,
-        profile: profile::of(service),
+        replicas: topology.behaviour.of(&service.name).and_then(|known| known.replicas).unwrap_or(1),
+        profile: profile::of(service, topology.behaviour.of(&service.name)),
         has_database: topology.statements_of(&service.name).any(|s| s.system.protocol() == Protocol::Sql),
         listens: topology.calls_from(&service.name).any(|call| {
             call.protocol.is_message() && call.operations.iter().any(|operation| operation.starts_with("consume"))

@@ -1,6 +1,6 @@
 //! How clients keep their connections: one shared, or one per call from a pool; what they do when none is there.
 
-use system::{Kind, Language};
+use system::{ClientBehaviour, Kind, Language};
 
 use crate::engine::{MILLI, SECOND, Time};
 use crate::plan::{CallKind, ServicePlan};
@@ -56,6 +56,18 @@ pub fn of(kind: CallKind, from: &ServicePlan, to: &ServicePlan) -> Client {
         // Messages go over a channel that is always open.
         CallKind::Publish | CallKind::Process => PLAIN,
         CallKind::Http => http(from, to),
+    }
+}
+
+/// A client with what its system's data says.
+pub fn over(usual: Client, known: &ClientBehaviour) -> Client {
+    let millis = |ms: Option<u32>| ms.map(|ms| Time::from(ms) * MILLI);
+    Client {
+        connections: known.connections.unwrap_or(usual.connections),
+        idle: known.idle.unwrap_or(usual.idle),
+        wait: millis(known.wait_ms).or(usual.wait),
+        timeout: millis(known.timeout_ms).or(usual.timeout),
+        ..usual
     }
 }
 

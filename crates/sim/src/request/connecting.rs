@@ -14,6 +14,8 @@ const AGAIN: Time = 500 * MILLI;
 /// A segment that finds the accept queue full is dropped; the next SYN comes after 1 s, doubling, six times.
 const SYN_RTO: Time = SECOND;
 const SYN_RETRIES: u32 = 6;
+/// A dial to an address where nobody is ends after about 20 s (gRPC's minimum connect time-out).
+const STALE_RETRIES: u32 = 4;
 
 impl World {
     /// The caller's channel that a call uses.
@@ -110,6 +112,15 @@ impl World {
             self.fail(at, Failure::PoolTimeout, 1);
             return;
         }
+        if !self.knows_address(at) {
+            // Nobody is at the old address, and nobody says so.
+            if attempt < STALE_RETRIES {
+                self.events.plan((now + (SYN_RTO << attempt)).min(until), Event::Connect { at, attempt: attempt + 1 });
+            } else {
+                self.not_connected(at, Failure::Unreachable);
+            }
+            return;
+        }
         let flight = match address {
             Address::Silent => no_answer(attempt),
             Address::Right | Address::Refusing => self.shake_hands(links, ends, attempt, key),
@@ -135,6 +146,21 @@ impl World {
             }
             Flight::GivenUp => self.not_connected(at, Failure::Unreachable),
         }
+    }
+
+    /// Whether the caller has the pod's present address. Who finds others by a registry is told of a new one as long as the
+    /// registry is there, and keeps the last one when it is not.
+    fn knows_address(&mut self, at: Ref) -> bool {
+        let Some(frame) = self.frames.get(at) else { return true };
+        let (pod, call) = (frame.pod, &self.plan.calls[frame.call as usize]);
+        let Some(registry) = self.plan.services[call.to as usize].registry else { return true };
+        let generation = self.pods[pod as usize].generation;
+        let answers = self.places[registry as usize].clone().any(|slot| self.pods[slot as usize].serves());
+        let Some(channel) = self.channel(at) else { return true };
+        if answers {
+            channel.learn(pod, generation);
+        }
+        channel.knows(pod, generation)
     }
 
     /// The handshake is over.

@@ -106,6 +106,7 @@ impl World {
         let failed = unanswered || unread.is_some();
         let cause = Cause { call: id, failure: unread.unwrap_or(frame.outcome), status: frame.status };
         let (parent, session, key) = (frame.parent, frame.session, frame.key);
+        let (looks_up, fills, errand) = (call.looks_up, call.fills.filter(|_| !failed), frame.errand);
         let (fails, sibling, lasted) = (failed && !call.tolerated, frame.sibling, self.events.now() - frame.start);
         if unanswered && self.try_again(at) {
             return;
@@ -115,8 +116,17 @@ impl World {
             self.entrance.record(now, lasted, failed);
             self.next_request(session, failed, key);
         }
+        if let Some(errand) = errand {
+            self.errand_over(errand, !failed);
+        }
         let Some(parent) = parent else { return };
         self.unchain(parent, at, sibling);
+        if let Some(cache) = looks_up {
+            self.ask_cache(parent, cache, !failed);
+        }
+        if let Some(cache) = fills {
+            self.fill(parent, cache);
+        }
         let passes_on = self.passes_on(id);
         let Some(waiting) = self.frames.get_mut(parent) else { return };
         if passes_on {
@@ -166,7 +176,7 @@ impl World {
             trace: frame.trace,
             span: frame.parent_span,
         };
-        let (id, sibling) = (frame.asked(), frame.sibling);
+        let (id, sibling, errand) = (frame.asked(), frame.sibling, frame.errand);
         let pause = retry.back_off << (attempt - 1).min(20);
         let again = self.plan_call(id, caller);
         if let Some(parent) = caller.parent {
@@ -174,7 +184,7 @@ impl World {
             self.chain(parent, again);
         }
         if let Some(frame) = self.frames.get_mut(again) {
-            frame.attempt = attempt;
+            (frame.attempt, frame.errand) = (attempt, errand);
         }
         self.events.plan(self.events.now() + pause, Event::Begin(again));
         true

@@ -2,7 +2,7 @@
 
 use super::{Caller, Cause, Failure, Frame, Phase, Ref, salt};
 use crate::engine::MILLI;
-use crate::plan::CallKind;
+use crate::plan::{CallKind, ROWS};
 use crate::pod::Pause;
 use crate::rng::join;
 use crate::station::{Entry, Pool};
@@ -61,6 +61,7 @@ impl World {
         let Some(frame) = self.frames.get_mut(at) else { return };
         let call = &self.plan.calls[frame.call as usize];
         let operation = &self.plan.operations[call.operation as usize];
+        let row_of = operation.lock;
         let pod = &mut self.pods[frame.pod as usize];
         pod.requests += 1;
         frame.phase = Phase::Serving;
@@ -85,10 +86,36 @@ impl World {
             self.recorder.entered(now, frame);
         }
         self.allocate(slot, allocation, key);
+        if let Some(first) = row_of
+            && !self.lock_row(at, first, key)
+        {
+            return;
+        }
         if delay > 0 {
             self.events.plan(now + delay, Event::Work(at));
         } else {
             self.work(at);
+        }
+    }
+
+    /// Locks the row that a statement changes; whether it got the lock now. Else it waits, with its thread and connection.
+    fn lock_row(&mut self, at: Ref, first: u32, key: u64) -> bool {
+        let now = self.events.now();
+        // Rows are as popular as what they stand for: a few are changed often.
+        let row = self.streams.keys.at(key).unit().powi(3) * f64::from(ROWS);
+        let lock = first + row as u32;
+        if let Some(frame) = self.frames.get_mut(at) {
+            frame.lock = Some(lock);
+        }
+        self.locks[lock as usize].enter(now, at) == Entry::Served
+    }
+
+    /// The row is free for the next statement that waits for it.
+    fn unlock_row(&mut self, at: Ref) {
+        let now = self.events.now();
+        let lock = self.frames.get_mut(at).and_then(|frame| frame.lock.take());
+        if let Some(next) = lock.and_then(|lock| self.locks[lock as usize].leave(now)) {
+            self.work(next);
         }
     }
 
@@ -163,6 +190,13 @@ impl World {
         let Some(frame) = self.frames.get_mut(at) else { return };
         frame.next_child += 1;
         let call = &self.plan.calls[child as usize];
+        if let Some(cache) = call.cache
+            && !self.missed(at, cache)
+        {
+            return;
+        }
+        let call = &self.plan.calls[child as usize];
+        let Some(frame) = self.frames.get_mut(at) else { return };
         let key = join(frame.key, salt::CHILD + u64::from(frame.next_child));
         let caller = Caller {
             parent: (!call.detached).then_some(at),
@@ -172,14 +206,14 @@ impl World {
             trace: frame.trace,
             span: self.recorder.inner_span(frame),
         };
-        if call.on_miss && !self.streams.work.at(key ^ 1).chance(0.1) {
-            return;
-        }
-        let detached = call.detached;
+        let (detached, fills) = (call.detached, call.fills);
         frame.waits += u16::from(!detached);
         let made = self.plan_call(child, caller);
         if !detached {
             self.chain(at, made);
+        } else if let Some(cache) = fills {
+            // Nobody waits for it; that it is under way is all that the handling knows.
+            self.fill(at, cache);
         }
         self.begin(made);
     }
@@ -195,6 +229,7 @@ impl World {
         let message = self.plan.calls[frame.call as usize].kind == CallKind::Process;
         self.free(at);
         if message {
+            self.acknowledge(at);
             self.frames.remove(at);
         } else {
             self.leave(at);
@@ -205,6 +240,7 @@ impl World {
     fn answer(&mut self, at: Ref) {
         if let Some(frame) = self.frames.get_mut(at) {
             frame.status = 200;
+            self.unlock_row(at);
             self.free(at);
             self.reply(at);
         }
@@ -220,6 +256,7 @@ impl World {
     /// The process on `slot` ends: its connections break, its own calls have no caller any more.
     pub(crate) fn break_connections(&mut self, slot: u16) {
         let epoch = self.pods[slot as usize].epoch;
+        let mut messages = Vec::new();
         for at in self.frames.all() {
             let Some(frame) = self.frames.get_mut(at) else { continue };
             let kind = self.plan.calls[frame.call as usize].kind;
@@ -239,11 +276,16 @@ impl World {
                 continue;
             }
             if kind == CallKind::Process {
-                self.undeliver(at, epoch);
+                messages.push(at);
             } else {
+                if let Some(lock) = frame.lock.take() {
+                    // What waits for the row ends with the same process.
+                    self.locks[lock as usize].clear(self.events.now());
+                }
                 self.fail(at, Failure::Reset, MILLI);
             }
         }
+        self.consumer_lost(slot, messages);
     }
 }
 

@@ -1,9 +1,9 @@
-//! Messages: publishing, and deliveries that have a life of their own.
+//! Messages: publishing, the broker's queues, and deliveries that have a life of their own.
 
-use super::{Caller, Failure, Phase, Ref, salt};
-use crate::engine::{MICRO, Time, nanos};
+use super::{Caller, Phase, Ref, salt};
+use crate::engine::{MICRO, MILLI, SECOND, Time, nanos};
 use crate::link::Flight;
-use crate::plan::{CallId, CallPlan};
+use crate::plan::{CallId, QueueId};
 use crate::rng::join;
 use crate::world::{Event, World};
 
@@ -13,6 +13,11 @@ const PUBLISH: (f64, f64) = (100.0 * MICRO as f64, 400.0 * MICRO as f64);
 const ROUTE: (f64, f64) = (200.0 * MICRO as f64, 900.0 * MICRO as f64);
 /// What a request costs a generator, or a message a broker, in CPU-nanoseconds.
 const SIDE_WORK: f64 = 200.0 * MICRO as f64;
+/// A consumer of a log that is gone without a word counts as a member until its session is over (`session.timeout.ms`);
+/// nobody is given its partitions before.
+const SESSION: Time = 45 * SECOND;
+/// Clients of a broker that was away connect again after this time (`AMQP` recovery interval).
+const RECOVERY: Time = 5 * SECOND;
 
 impl World {
     /// Hands a message to the broker and goes on; the delivery is a life of its own.
@@ -32,30 +37,27 @@ impl World {
         (frame.pod, frame.status, frame.phase) = (broker, 200, Phase::Returning);
         self.events.plan(now + nanos(draw.between(PUBLISH.0, PUBLISH.1)), Event::Returned(at));
         let span = self.streams.spans.id(join(key, salt::CLIENT));
-        let leaves = now + travel + nanos(draw.between(ROUTE.0, ROUTE.1));
+        let comes = now + travel + nanos(draw.between(ROUTE.0, ROUTE.1));
         self.pods[broker as usize].requests += 1;
         self.charge(broker, SIDE_WORK);
-        let plan = self.plan.clone();
-        for (number, &delivery) in plan.calls[id as usize].delivers.iter().enumerate() {
+        for number in 0..self.plan.calls[id as usize].delivers.len() {
+            let delivery = self.plan.calls[id as usize].delivers[number];
             let key = join(key, salt::DELIVERY + number as u64);
-            let caller = Caller { parent: None, session: None, pod: broker, key, trace, span };
-            self.deliver_later(delivery, caller, leaves);
+            self.come(delivery, Caller { parent: None, session: None, pod: broker, key, trace, span }, comes);
         }
     }
 
-    pub(super) fn deliver_later(&mut self, id: CallId, caller: Caller, leaves: Time) {
-        let CallPlan { there: link, to, .. } = self.plan.calls[id as usize];
-        let bytes = self.plan.operations[self.plan.calls[id as usize].operation as usize].request_bytes;
-        let pod = self.places[to as usize].start;
-        let travel = self.settled(link, (caller.pod, pod), bytes, caller.key);
-        let at = self.plan_call(id, caller);
-        let frame = self.frames.get_mut(at).expect("it was made a moment ago");
-        (frame.pod, frame.phase, frame.client_open) = (pod, Phase::Going, false);
-        self.events.plan(leaves + travel, Event::Arrive(at));
+    /// A copy of the message for one consuming service is at the broker at `comes`.
+    fn come(&mut self, delivery: CallId, caller: Caller, comes: Time) {
+        let at = self.plan_call(delivery, caller);
+        if let Some(frame) = self.frames.get_mut(at) {
+            (frame.phase, frame.client_open) = (Phase::Going, false);
+        }
+        self.events.plan(comes, Event::Arrive(at));
     }
 
     /// Time until a message has surely arrived, retransmissions included.
-    pub(super) fn settled(&mut self, link: u32, ends: (u16, u16), bytes: u32, key: u64) -> Time {
+    fn settled(&mut self, link: u32, ends: (u16, u16), bytes: u32, key: u64) -> Time {
         let mut waited = 0;
         for attempt in 0.. {
             match self.transmit(link, ends, bytes, attempt, join(key, salt::BACK + u64::from(attempt))) {
@@ -67,34 +69,122 @@ impl World {
         waited
     }
 
-    /// A message has come to its consumer, or waits at the broker until there is one.
+    /// A message has come to the broker, or to its consumer.
     pub(super) fn deliver(&mut self, at: Ref) {
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        let slot = frame.pod as usize;
-        if self.pods[slot].serves() {
-            frame.epoch = self.pods[slot].epoch;
+        let Some(frame) = self.frames.get(at) else { return };
+        let Some(queue) = self.plan.calls[frame.call as usize].queue else { return };
+        if frame.pod == u16::MAX {
+            self.queues[queue as usize].come(at);
+            self.dispatch(queue);
+        } else if self.pods[frame.pod as usize].epoch == frame.epoch {
             self.queue(at);
         } else {
-            self.undelivered[self.plan.calls[frame.call as usize].to as usize].push_back(at);
+            self.come_back(queue, vec![at]);
+            self.dispatch(queue);
         }
     }
 
-    /// The consumer of a message ended: the message waits at the broker, for another attempt with spans of its own.
-    pub(super) fn undeliver(&mut self, at: Ref, epoch: u32) {
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        frame.key = join(frame.key, salt::REDELIVERY + (u64::from(epoch) << 8));
-        (frame.phase, frame.next_child, frame.failure) = (Phase::Going, 0, Failure::None);
-        (frame.waits, frame.child, frame.cause) = (0, None, None);
-        let service = self.plan.calls[frame.call as usize].to;
-        let at = self.frames.renew(at);
-        self.undelivered[service as usize].push_back(at);
+    /// Gives waiting messages to consumers with room: a queue pushes up to its prefetch, a log hands over the next batch
+    /// when the one before is done.
+    pub(crate) fn dispatch(&mut self, id: QueueId) {
+        let now = self.events.now();
+        let plan = &self.plan.queues[id as usize];
+        let (is_log, most) = (plan.is_log, plan.most);
+        let (broker, consumers) =
+            (self.places[plan.broker as usize].start, self.places[plan.consumer as usize].clone());
+        if now < self.queues[id as usize].closed_until || !self.pods[broker as usize].serves() {
+            return;
+        }
+        for (consumer, slot) in consumers.enumerate() {
+            let held = self.queues[id as usize].held(consumer);
+            let room = if is_log && held > 0 { 0 } else { most.saturating_sub(held) };
+            if !self.pods[slot as usize].serves() {
+                continue;
+            }
+            for _ in 0..room {
+                let Some(at) = self.queues[id as usize].take(consumer) else { return };
+                self.hand_over(at, slot);
+            }
+        }
     }
 
-    /// A consumer is there again: what waits at the broker is delivered.
-    pub(crate) fn redeliver(&mut self, service: u16) {
-        let waiting = std::mem::take(&mut self.undelivered[service as usize]);
-        for at in waiting {
-            self.deliver(at);
+    fn hand_over(&mut self, at: Ref, slot: u16) {
+        let (now, epoch) = (self.events.now(), self.pods[slot as usize].epoch);
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        (frame.pod, frame.epoch) = (slot, epoch);
+        let call = &self.plan.calls[frame.call as usize];
+        let (link, broker, key) = (call.there, frame.caller, frame.key);
+        let bytes = self.plan.operations[call.operation as usize].request_bytes;
+        let travel = self.settled(link, (broker, slot), bytes, key);
+        self.events.plan(now + travel, Event::Arrive(at));
+    }
+
+    /// A consumer is done with a message.
+    pub(super) fn acknowledge(&mut self, at: Ref) {
+        let Some(frame) = self.frames.get(at) else { return };
+        let call = &self.plan.calls[frame.call as usize];
+        let (slot, first) = (frame.pod, self.places[call.to as usize].start);
+        if let Some(queue) = call.queue {
+            self.queues[queue as usize].finished(usize::from(slot - first));
+            self.dispatch(queue);
+        }
+    }
+
+    /// Messages that a consumer did not finish wait at the broker again, for another attempt with spans of its own.
+    pub(super) fn come_back(&mut self, queue: QueueId, messages: Vec<Ref>) {
+        let mut back: Vec<(Time, u64, Ref)> = Vec::with_capacity(messages.len());
+        for at in messages {
+            let Some(frame) = self.frames.get_mut(at) else { continue };
+            back.push((frame.start, frame.key, at));
+            frame.key = join(frame.key, salt::REDELIVERY + (u64::from(frame.epoch) << 8));
+            (frame.pod, frame.phase, frame.next_child, frame.failure) =
+                (u16::MAX, Phase::Going, 0, super::Failure::None);
+            (frame.waits, frame.child, frame.cause) = (0, None, None);
+        }
+        back.sort_unstable_by_key(|&(start, key, _)| (start, key));
+        let renewed: Vec<Ref> = back.into_iter().map(|(.., at)| self.frames.renew(at)).collect();
+        self.queues[queue as usize].come_back(renewed.into_iter());
+    }
+
+    /// The process of a consumer on `slot` ended: what it held comes back.
+    pub(super) fn consumer_lost(&mut self, slot: u16, messages: Vec<Ref>) {
+        let service = self.pods[slot as usize].service;
+        let consumer = usize::from(slot - self.places[service as usize].start);
+        for id in 0..self.plan.queues.len() {
+            let plan = &self.plan.queues[id];
+            if plan.consumer != service {
+                continue;
+            }
+            if plan.is_log {
+                self.close_queue(id as QueueId, SESSION);
+            }
+            self.queues[id].lost(consumer);
+            let of_queue = |at: &Ref| {
+                let frame = self.frames.get(*at);
+                frame.is_some_and(|frame| self.plan.calls[frame.call as usize].queue == Some(id as QueueId))
+            };
+            let mine: Vec<Ref> = messages.iter().copied().filter(of_queue).collect();
+            self.come_back(id as QueueId, mine);
+            self.events.plan(self.events.now() + MILLI, Event::Dispatch { queue: id as QueueId });
+        }
+    }
+
+    fn close_queue(&mut self, id: QueueId, lasts: Time) {
+        let until = self.events.now() + lasts;
+        let queue = &mut self.queues[id as usize];
+        queue.closed_until = queue.closed_until.max(until);
+        self.events.plan(until, Event::Dispatch { queue: id });
+    }
+
+    /// A process is there again: its consumers are served, or the clients of a broker connect again.
+    pub(crate) fn reopen_queues(&mut self, service: u16) {
+        for id in 0..self.plan.queues.len() as QueueId {
+            let plan = &self.plan.queues[id as usize];
+            if plan.broker == service {
+                self.close_queue(id, RECOVERY);
+            } else if plan.consumer == service {
+                self.dispatch(id);
+            }
         }
     }
 }

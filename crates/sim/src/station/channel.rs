@@ -33,6 +33,8 @@ pub struct Channel {
     /// Until then every call fails at once; the delay before the attempt after the next.
     closed_until: Time,
     reconnect: Time,
+    /// Pods whose addresses a registry gave, and which of the pods that took the place it was.
+    known: Vec<(u16, u32)>,
 }
 
 impl Channel {
@@ -46,6 +48,21 @@ impl Channel {
             shared: None,
             closed_until: 0,
             reconnect: client.reconnect.unwrap_or_default(),
+            known: Vec::new(),
+        }
+    }
+
+    /// Whether the address of this pod is the one that the registry gave last.
+    pub fn knows(&self, pod: u16, generation: u32) -> bool {
+        let known = self.known.iter().find(|(slot, _)| *slot == pod).map_or(0, |&(_, known)| known);
+        known == generation
+    }
+
+    /// The registry gave the pod's address.
+    pub fn learn(&mut self, pod: u16, generation: u32) {
+        match self.known.iter_mut().find(|(slot, _)| *slot == pod) {
+            Some(place) => place.1 = generation,
+            None => self.known.push((pod, generation)),
         }
     }
 

@@ -36,6 +36,8 @@ impl<J> Ord for Running<J> {
 /// Processor sharing in virtual time: every runnable job progresses at the same rate, so the next to finish is the one
 /// with the least finish mark. Other threads of the container (`background`) share the processor and burn the quota.
 pub struct Cpu<J> {
+    /// Threads that can run at once, and cores that are there for them now.
+    parallel: f64,
     cores: f64,
     /// CPU-nanoseconds per period.
     quota: Option<f64>,
@@ -67,6 +69,7 @@ impl<J> Cpu<J> {
     /// `cores` bounds parallelism; `quota_cores` bounds the time spent per period.
     pub fn new(cores: f64, quota_cores: Option<f64>) -> Self {
         Self {
+            parallel: cores,
             cores,
             quota: quota_cores.map(|share| share * PERIOD as f64),
             jobs: BinaryHeap::new(),
@@ -152,6 +155,28 @@ impl<J> Cpu<J> {
     /// CPU-nanoseconds that threads outside the service's process have spent, as of the last change or look.
     pub const fn spent_beside(&self) -> f64 {
         self.spent_beside
+    }
+
+    /// Cores that the container may use now; whether that is a change.
+    pub fn grant(&mut self, now: Time, cores: f64) -> bool {
+        if self.cores == cores {
+            return false;
+        }
+        self.advance(now);
+        self.cores = cores;
+        true
+    }
+
+    /// Cores that the container would use now if they were there.
+    pub fn wanted(&self) -> f64 {
+        let quota = self.quota.map_or(f64::INFINITY, |quota| quota / PERIOD as f64);
+        if self.jobs.is_empty() {
+            self.background.min(quota)
+        } else if self.throttled || self.stopped_until > self.since {
+            0.0
+        } else {
+            self.threads().min(self.parallel)
+        }
     }
 
     pub const fn background(&self) -> f64 {
