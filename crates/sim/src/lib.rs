@@ -37,4 +37,4 @@ pub use self::cluster::SimCluster;
 pub use emit::{Counts, Sink};
 pub use plan::{Offered, Plan};
 pub use telemetry_out::{StepSink, Telemetry};
-pub use world::World;
+pub use world::{Backlog, World};

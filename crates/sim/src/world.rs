@@ -451,6 +451,21 @@ impl World {
         queues.map(|(plan, queue)| (plan.name.clone(), queue.waiting(), queue.held_in_all())).collect()
     }
 
+    /// What is on its way in every queue and topic, for each service that consumes it.
+    pub fn backlogs(&self) -> Vec<Backlog> {
+        let name = |service: ServiceId| self.plan.services[service as usize].name.clone();
+        let one = |(plan, queue): (&crate::plan::QueuePlan, &Queue)| Backlog {
+            broker: name(plan.broker),
+            queue: plan.name.clone(),
+            consumer: name(plan.consumer),
+            waiting: queue.waiting(),
+            held: queue.held_in_all(),
+            produced: queue.produced,
+            done: queue.done,
+        };
+        self.plan.queues.iter().zip(&self.queues).map(one).collect()
+    }
+
     /// Connections that clients hold open at a database.
     fn sessions(&self, slot: u16) -> u64 {
         let database = self.pods[slot as usize].service;
@@ -466,6 +481,27 @@ impl World {
             }
         }
         sessions
+    }
+}
+
+/// Messages between a broker and one consuming service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backlog {
+    pub broker: String,
+    pub queue: String,
+    pub consumer: String,
+    /// Messages that no consumer has taken, and that one holds and has not finished.
+    pub waiting: u64,
+    pub held: u64,
+    /// Messages that came and that were worked on, since the start of the run.
+    pub produced: u64,
+    pub done: u64,
+}
+
+impl Backlog {
+    /// Messages that the consumer is behind by.
+    pub const fn lag(&self) -> u64 {
+        self.produced - self.done
     }
 }
 

@@ -5,6 +5,7 @@
 mod cluster;
 mod emergent;
 mod faults;
+mod mechanisms;
 mod output;
 mod picture;
 mod probe;
