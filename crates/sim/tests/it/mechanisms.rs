@@ -57,7 +57,7 @@ impl Tiny {
         write(
             "simulation.yaml",
             format!(
-                "format: 1\nservices:\n- {{services: [a], {STEADY}, operations: {{'GET /': 0.5}}}}\n{}\n",
+                "format: 1\nload: {{journeys_per_s: 1, source: test}}\nservices:\n- {{services: [a], {STEADY}, operations: {{'GET /': 0.5}}}}\n{}\n",
                 self.behaviour
             ),
         );
