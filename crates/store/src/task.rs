@@ -62,9 +62,13 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// A task that is due at once, may fail three times and needs no payload.
+    /// How often a step may fail for a reason that may go away by itself. With pauses that double from one second it is
+    /// tried for two minutes: as long as a disk may be full or a server away.
+    pub const MAX_FAILURES: u32 = 8;
+
+    /// A task that is due at once, may fail [`Self::MAX_FAILURES`] times and needs no payload.
     pub fn new(kind: TaskKind) -> Self {
-        Self { kind, algorithm: None, payload: Value::Null, max_failures: 3, due_at: None }
+        Self { kind, algorithm: None, payload: Value::Null, max_failures: Self::MAX_FAILURES, due_at: None }
     }
 }
 

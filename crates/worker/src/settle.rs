@@ -126,7 +126,7 @@ async fn settle(context: &Context<'_>, ended: Result<Outcome>) -> Result<()> {
 async fn cancel(context: &Context<'_>) -> Result<()> {
     let removed = match step::discharge::run(context).await {
         Ok(removed) => removed,
-        Err(problem) => return again(context, &problem).await,
+        Err(problem) => return owed(context, &problem).await,
     };
     let words = format!("the run is cancelled: {} removed, the namespace emptied", counted(removed.len(), "fault"));
     let effects = Effects {
@@ -151,7 +151,7 @@ async fn fail(context: &Context<'_>, problem: &Problem) -> Result<()> {
     }
     let removed = match step::discharge::run(context).await {
         Ok(removed) => removed,
-        Err(owed) => return again(context, &owed).await,
+        Err(problem) => return owed(context, &problem).await,
     };
     let error = TaskError::from(problem);
     let effects = given_up(context, problem, &error, removed)?;
@@ -163,6 +163,15 @@ async fn again(context: &Context<'_>, problem: &Problem) -> Result<()> {
     let after = Duration::from_secs(1 << context.task.failures.min(10)).min(MAX_BACKOFF);
     let at = WallTime::now().plus(after);
     offer(context, Verb::Fail(TaskError::from(problem), Some(at), Box::default())).await
+}
+
+/// A run must not end while something of it may be left outside: its removal is tried again until it succeeds, however
+/// long that takes, and the run says what it waits for.
+async fn owed(context: &Context<'_>, problem: &Problem) -> Result<()> {
+    let after = Duration::from_secs(1 << context.task.attempt.min(10)).min(MAX_BACKOFF);
+    let words = format!("what the run did outside cannot be removed yet: {problem}");
+    let wait = Wait::new(problem.code.clone().into_owned(), words).resource("the removal of what it did");
+    offer(context, Verb::Wait(wait, WallTime::now().plus(after))).await
 }
 
 /// What is stored with a step that is given up: the state of the pack, the verdict if the error is one, the run's end,

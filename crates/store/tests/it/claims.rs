@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use model::{TaskId, TaskState};
-use store::{Effects, Failed, IncarnationId, NewEvent, Store, TaskError, Wait};
+use store::{Effects, Failed, IncarnationId, NewEvent, NewTask, Store, TaskError, Wait};
 
 use crate::stand::{Stand, TTL, stands};
 
@@ -153,7 +153,7 @@ async fn failures_are_bounded_and_the_last_one_ends_the_run() {
         let owner = IncarnationId::random();
         let error = TaskError::from(&model::Problem::internal("chart.unreachable", "no chart").found("timeout"));
         let run = stand.submit(1).await.runs[0].run;
-        for failures in 1..=3 {
+        for failures in 1..=NewTask::MAX_FAILURES {
             let claimed = stand.claim(owner).await;
             assert_eq!(claimed.task.failures, failures - 1);
             let effects = Effects {
@@ -162,7 +162,7 @@ async fn failures_are_bounded_and_the_last_one_ends_the_run() {
             };
             let due = model::WallTime::now();
             let failed = store.fail_task(&claimed.claim, error.clone(), Some(due), effects).await.unwrap();
-            assert_eq!(failed, if failures < 3 { Failed::Retried(due) } else { Failed::GivenUp });
+            assert_eq!(failed, if failures < NewTask::MAX_FAILURES { Failed::Retried(due) } else { Failed::GivenUp });
         }
         let run = store.run(run).await.unwrap();
         assert_eq!((run.state, run.reason.as_deref()), (model::RunState::Failed, Some("chart.unreachable")));
@@ -170,7 +170,8 @@ async fn failures_are_bounded_and_the_last_one_ends_the_run() {
         let task = store.tasks_of(run.id).await.unwrap().remove(0);
         assert_eq!((task.state, task.error), (TaskState::Error, Some(error)));
         let names = stand.event_names(run.id).await;
-        assert_eq!(names.iter().filter(|name| *name == "task.retry.status").count(), 2);
+        let retries = NewTask::MAX_FAILURES as usize - 1;
+        assert_eq!(names.iter().filter(|name| *name == "task.retry.status").count(), retries);
         assert_eq!(names.iter().filter(|name| *name == "last").count(), 1, "effects of a retried failure do not apply");
     }
 }
