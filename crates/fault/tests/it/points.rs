@@ -163,7 +163,7 @@ impl Rows {
     }
 
     /// The rows of a list by service, where faults may act on the service.
-    fn rows<'a>(list: &'a Value, keep: impl Fn(&Value) -> bool) -> usize {
+    fn rows(list: &Value, keep: impl Fn(&Value) -> bool) -> usize {
         let empty = serde_json::Map::new();
         let lists = list.as_object().unwrap_or(&empty);
         let kept = lists.iter().filter(|(name, _)| keep(&Value::from(name.as_str())));
