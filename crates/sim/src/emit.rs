@@ -1,33 +1,45 @@
 //! What the outside sees: spans, logs and metrics as the real exporters would send them.
 //!
 //! The engine reports plain facts (a call was handled, a call returned); compact records wait here, pod by pod, until the
-//! next export and become OTLP requests then. A process that dies loses the spans that it has not exported; its log lines
-//! are read from the node and survive.
+//! next export and become OTLP requests then. What each service's instrumentation makes of a fact is prepared once per run
+//! from the system's telemetry profile. A process that dies loses the spans that it has not exported; its log lines are
+//! read from the node and survive.
 
 pub mod attribute;
+mod calls;
+mod clock;
+mod defaults;
 mod failure;
 mod histogram;
+mod lines;
 mod logs;
 mod metrics;
-mod resource;
+pub mod resource;
 mod spans;
-mod text;
+mod stack;
+mod template;
 
 use std::sync::Arc;
 
-use model::Problem;
-use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
+use model::{Problem, rfc3339};
+use system::{Conventions, Histograms, Kind, ServiceTelemetry, Stack};
+use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest, Resource};
 
-use crate::engine::{MICRO, Time};
+use crate::engine::{MICRO, SECOND, Time};
 use crate::gate::Detour;
-use crate::plan::{CallId, CallKind, Plan};
+use crate::plan::{CallId, CallKind, CallPlan, Plan};
 use crate::pod::Pod;
 use crate::request::{Cause, Failure, Frame, salt};
-use crate::rng::{Stream, join};
+use crate::rng::{Draw, Stream, join};
 
-use histogram::Meters;
+use calls::Texts;
+use clock::Skew;
+use histogram::{Derived, Meters, Unit};
+use lines::Choice;
 pub use metrics::{Exporter, Reading};
-use text::CallText;
+
+/// Separates the identifier of the span around a call from the others of the call.
+const WRAPPER: u64 = 0xe0;
 
 /// Where telemetry goes.
 pub trait Sink {
@@ -43,11 +55,13 @@ pub trait Sink {
 }
 
 /// Which span of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     Client,
+    /// Around the client's span: a mapper, or a user's task.
+    Wrapper,
     Server,
-    /// The framework's own span inside a handling: controller or repository.
+    /// The framework's own span inside a handling.
     Inner,
 }
 
@@ -67,34 +81,14 @@ struct SpanRecord {
     detour: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
-    /// An operation was entered.
-    Entered,
-    /// A handling ended with an exception.
-    Failed,
-    /// An access-log line of a gateway.
-    Access,
-    /// A process is up, this many nanoseconds after its start.
-    Started(Time),
-}
-
-/// A clock that is off for a while.
-struct Skew {
-    number: u32,
-    slot: u16,
-    from: Time,
-    until: Time,
-    offset: Time,
-}
-
 struct LogRecord {
     at: Time,
     trace: u64,
     span: u64,
     key: u64,
     call: CallId,
-    line: Line,
+    /// Position in the book of patterns.
+    pattern: u32,
     status: u16,
     failure: Failure,
     cause: Option<Cause>,
@@ -107,6 +101,8 @@ struct Buffer {
     spans: Vec<SpanRecord>,
     logs: Vec<LogRecord>,
     meters: Meters,
+    /// Counts that the collector keeps of this pod's spans.
+    derived: Derived,
 }
 
 /// Numbers of operations from here on are detours.
@@ -126,7 +122,10 @@ pub struct Recorder {
     /// Data time of the run's time zero.
     origin: i64,
     ids: Stream,
-    texts: Vec<CallText>,
+    /// By service.
+    profiles: Vec<ServiceTelemetry>,
+    span_metrics: bool,
+    texts: Texts,
     buffers: Vec<Buffer>,
     metrics: Vec<telemetry::otlp::metrics::ResourceMetrics>,
     /// Lines of pods that are gone.
@@ -150,13 +149,14 @@ impl Recorder {
         pods: usize,
         clock_errors: Vec<Time>,
     ) -> Self {
-        let texts = plan.calls.iter().map(|call| CallText::new(&plan, call)).collect();
         Self {
+            profiles: plan.services.iter().map(|service| plan.telemetry.of(&service.name).clone()).collect(),
+            span_metrics: plan.telemetry.metrics_path == system::MetricsPath::SpanMetrics,
+            texts: Texts::new(&plan, &plan.telemetry),
             plan,
             namespace,
             origin,
             ids,
-            texts,
             buffers: (0..pods).map(|_| Buffer::default()).collect(),
             metrics: Vec::new(),
             buried: Vec::new(),
@@ -168,14 +168,21 @@ impl Recorder {
         }
     }
 
-    /// Identifier of the span that the calls of a handling hang on.
+    /// Identifier of the span that the calls of a handling hang on. A service without spans hands on what it got.
     pub fn inner_span(&self, frame: &Frame) -> u64 {
-        let inner = self.texts[frame.call as usize].inner.is_some();
-        self.ids.id(join(frame.key, if inner { salt::INNER } else { salt::SERVER }))
+        let text = &self.texts.calls[frame.call as usize];
+        match (&text.server, &text.inner) {
+            (Some(_), Some(_)) => self.ids.id(join(frame.key, salt::INNER)),
+            (Some(_), None) => self.ids.id(join(frame.key, salt::SERVER)),
+            (None, _) => self.received_span(frame),
+        }
     }
 
-    fn traces(&self, service: u16) -> bool {
-        !matches!(self.plan.services[service as usize].language, system::Language::None)
+    /// Identifier of the span that reaches the callee with the call.
+    fn received_span(&self, frame: &Frame) -> u64 {
+        let process = self.plan.calls[frame.call as usize].kind == CallKind::Process;
+        let client = !process && self.texts.calls[frame.asked() as usize].client.is_some();
+        if client { self.ids.id(join(frame.key, salt::CLIENT)) } else { frame.parent_span }
     }
 
     /// The number of a throwable.
@@ -202,54 +209,36 @@ impl Recorder {
         frame.marks.detour.is_some_and(|number| self.detours[usize::from(number)].status.is_some())
     }
 
-    /// From now on the clock that the processes on these places read is off.
-    pub fn skew(&mut self, number: u32, now: Time, slots: &[u16], offset: Time) {
-        let skew = |&slot: &u16| Skew { number, slot, from: now, until: Time::MAX, offset };
-        self.skews.extend(slots.iter().map(skew));
-    }
-
-    /// The clock is right again.
-    pub fn right(&mut self, number: u32, now: Time) {
-        self.end_skews(now, |skew| skew.number == number);
-    }
-
-    /// Another process reads the node's clock.
-    pub fn restarted(&mut self, slot: u16, now: Time) {
-        self.end_skews(now, |skew| skew.slot == slot);
-    }
-
-    fn end_skews(&mut self, now: Time, which: impl Fn(&Skew) -> bool) {
-        let live = self.skews.iter_mut().filter(|skew| skew.until == Time::MAX && which(skew));
-        live.for_each(|skew| skew.until = now);
-    }
-
-    /// How far the clock of a process was off at an instant.
-    fn off(&self, slot: u16, at: Time) -> Time {
-        let skews = self.skews.iter().filter(|skew| skew.slot == slot && (skew.from..skew.until).contains(&at));
-        skews.map(|skew| skew.offset).sum()
-    }
-
     /// A handling begins.
     pub fn entered(&mut self, now: Time, frame: &Frame) {
-        if self.texts[frame.call as usize].logger.is_some() && !self.by_framework(frame) {
-            let log = self.line(now, frame, Line::Entered);
-            self.buffers[frame.pod as usize].logs.push(log);
+        if !self.texts.calls[frame.call as usize].entered.is_empty() && !self.by_framework(frame) {
+            self.write(now, frame, frame.pod, |text| &text.entered);
         }
     }
 
     /// A handling ended.
     pub fn handled(&mut self, now: Time, frame: &Frame) {
-        let call = &self.plan.calls[frame.call as usize];
-        let text = &self.texts[frame.call as usize];
-        if !self.traces(call.to) {
+        let &CallPlan { kind, to, operation, .. } = &self.plan.calls[frame.call as usize];
+        let failed = frame.failure != Failure::None;
+        // No handler of the service runs on a detour; an access log has it all the same.
+        let by_framework = self.by_framework(frame);
+        if !by_framework || self.plan.services[to as usize].kind == Kind::Gateway {
+            self.write(now, frame, frame.pod, |text| if failed { &text.failed } else { &text.answered });
+        }
+        if let Some(unit) = self.measures(to, kind) {
+            let meters = &mut self.buffers[frame.pod as usize].meters;
+            let answered = frame.marks.detour.map_or(operation, |detour| DETOURS + u32::from(detour));
+            meters.server(answered, frame.status, now - frame.served, unit);
+        }
+        let text = &self.texts.calls[frame.call as usize];
+        if text.server.is_none() {
             return;
         }
-        let client = if call.kind == CallKind::Process { frame.parent_span } else { self.client_id(frame) };
         let server = self.ids.id(join(frame.key, salt::SERVER));
-        let mut span = SpanRecord {
+        let span = SpanRecord {
             trace: frame.trace,
             id: server,
-            parent: client,
+            parent: self.received_span(frame),
             start: frame.served,
             end: now,
             call: frame.call,
@@ -260,51 +249,53 @@ impl Recorder {
             peer: frame.caller,
             detour: frame.marks.detour,
         };
-        // No handler of the service runs on a detour.
-        let has_inner = text.inner.is_some() && !self.by_framework(frame);
-        let failed = if frame.failure != Failure::None && text.logger.is_some() {
-            Some(self.line(now, frame, Line::Failed))
-        } else if text.access_log {
-            Some(self.line(now, frame, Line::Access))
-        } else {
-            None
-        };
-        let (kind, operation, status) = (call.kind, call.operation, frame.status);
-        let buffer = &mut self.buffers[frame.pod as usize];
-        if has_inner {
+        let inner = (text.inner.is_some() && !by_framework).then(|| {
             // Filters run in the first and the last stretch of own work, so every call lies between them.
             let key = join(frame.key, salt::INNER);
             let mut share = self.ids.at(key);
-            let inner = SpanRecord {
+            SpanRecord {
                 id: self.ids.id(key),
                 parent: server,
                 start: frame.served + (frame.work * share.between(0.03, 0.25)) as Time,
                 end: now - (frame.work * share.between(0.02, 0.15)) as Time,
                 part: Part::Inner,
                 ..span
-            };
-            buffer.spans.push(inner);
-        }
-        if kind == CallKind::Http {
-            let answered = frame.marks.detour.map_or(operation, |detour| DETOURS + u32::from(detour));
-            buffer.meters.server(answered, status, now - frame.served);
-        }
-        span.part = Part::Server;
+            }
+        });
+        let buffer = &mut self.buffers[frame.pod as usize];
+        buffer.spans.extend(inner);
         buffer.spans.push(span);
-        buffer.logs.extend(failed);
     }
 
     /// A call came back to its caller, or failed.
     pub fn called(&mut self, now: Time, frame: &Frame) {
         let asked = frame.asked();
-        let call = &self.plan.calls[asked as usize];
-        if !self.traces(call.from) {
+        let &CallPlan { kind, from, .. } = &self.plan.calls[asked as usize];
+        if kind.failed(frame.outcome, frame.status) {
+            self.write(now, frame, frame.caller, |text| &text.call_failed);
+        }
+        let got_connection = frame.outcome != Failure::PoolTimeout;
+        let mut overhead = self.ids.at(join(frame.key, WRAPPER));
+        if let Some(unit) = self.measures(from, kind) {
+            let failure = (frame.outcome != Failure::None).then_some(frame.outcome);
+            let meters = &mut self.buffers[frame.caller as usize].meters;
+            meters.client((asked, frame.status, failure), now - frame.start, unit);
+        }
+        if kind == CallKind::Sql && got_connection {
+            // The pool hands a free connection over in microseconds.
+            let handed_over = (overhead.between(0.8, 9.0) * MICRO as f64) as Time;
+            let waited = frame.served - frame.start + handed_over;
+            let meters = &mut self.buffers[frame.caller as usize].meters;
+            meters.connection(waited, (now - frame.served - handed_over).max(0));
+        }
+        let text = &self.texts.calls[asked as usize];
+        let (has_client, has_wrapper) = (text.client.is_some(), text.wrapper.is_some());
+        if !has_client {
             return;
         }
-        let client = self.client_id(frame);
         let mut span = SpanRecord {
             trace: frame.trace,
-            id: client,
+            id: self.ids.id(join(frame.key, salt::CLIENT)),
             parent: frame.parent_span,
             start: frame.start,
             end: now,
@@ -316,38 +307,35 @@ impl Recorder {
             peer: frame.pod,
             detour: None,
         };
-        let has_inner = self.texts[asked as usize].inner.is_some();
         let buffer = &mut self.buffers[frame.caller as usize];
-        match call.kind {
-            CallKind::Sql => {
-                let key = join(frame.key, salt::INNER);
-                let mut overhead = self.ids.at(key);
-                // The pool hands a free connection over in microseconds; driver and mapper need some more on both sides.
-                let handed_over = (overhead.between(0.8, 9.0) * MICRO as f64) as Time;
-                let waited = frame.served - frame.start + handed_over;
-                let lasted = now - frame.served;
-                let got_connection = frame.outcome != Failure::PoolTimeout;
-                if got_connection {
-                    buffer.meters.connection(waited, (lasted - handed_over).max(0));
-                }
-                span.start = frame.served;
-                if has_inner {
-                    let id = self.ids.id(key);
-                    buffer.spans.push(SpanRecord { id, part: Part::Inner, start: frame.start, ..span });
-                    let mut side =
-                        |micros: f64| ((overhead.between(0.1, 1.0) * micros * MICRO as f64) as Time).min(lasted / 8);
-                    (span.parent, span.start, span.end) = (id, frame.served + side(160.0), now - side(90.0));
-                }
-                if got_connection {
-                    buffer.spans.push(span);
-                }
-            }
-            CallKind::Http => {
-                let failure = (frame.outcome != Failure::None).then_some(frame.outcome);
-                buffer.meters.client(asked, frame.status, failure, now - frame.start);
-                buffer.spans.push(span);
-            }
-            _ => buffer.spans.push(span),
+        if kind == CallKind::Sql {
+            span.start = frame.served;
+        }
+        if has_wrapper {
+            let id = self.ids.id(join(frame.key, WRAPPER));
+            let lasted = span.end - span.start;
+            // Driver and mapper need some time on both sides.
+            let mut side = |micros: f64| ((overhead.between(0.1, 1.0) * micros * MICRO as f64) as Time).min(lasted / 8);
+            buffer.spans.push(SpanRecord { id, part: Part::Wrapper, start: frame.start, ..span });
+            (span.parent, span.start, span.end) = (id, span.start + side(160.0), now - side(90.0));
+        }
+        if got_connection {
+            buffer.spans.push(span);
+        }
+    }
+
+    /// The unit in which a service's own meters time such requests; `None`: they do not.
+    fn measures(&self, service: u16, kind: CallKind) -> Option<Unit> {
+        let profile = &self.profiles[service as usize];
+        if profile.histograms != Histograms::Native {
+            return None;
+        }
+        match kind {
+            CallKind::Http if profile.conventions == Conventions::Old => Some(Unit::Millis),
+            CallKind::Http => Some(Unit::Seconds),
+            CallKind::Grpc if profile.stack == Stack::Dotnet => Some(Unit::Seconds),
+            CallKind::Grpc if !matches!(profile.stack, Stack::Node | Stack::Next | Stack::Python) => Some(Unit::Millis),
+            _ => None,
         }
     }
 
@@ -357,19 +345,28 @@ impl Recorder {
     }
 
     /// A process is up.
-    pub fn started(&mut self, now: Time, slot: u16, took: Time) {
-        self.buffers[slot as usize].logs.push(LogRecord {
-            at: now,
-            trace: 0,
-            span: 0,
-            key: 0,
-            call: 0,
-            line: Line::Started(took),
-            status: 0,
-            failure: Failure::None,
-            cause: None,
-            lasted: took,
-        });
+    pub fn started(&mut self, now: Time, service: u16, slot: u16, took: Time) {
+        let choices = &self.texts.started[service as usize];
+        let logs = &mut self.buffers[slot as usize].logs;
+        for (place, pattern) in lines::chosen(choices, now as u64).enumerate() {
+            // One line after the other, a few milliseconds apart.
+            logs.push(LogRecord {
+                lasted: took,
+                ..LogRecord::of_process(now + place as Time * 3_700_000, pattern, now as u64)
+            });
+        }
+    }
+
+    /// What a process writes now and then, about four times looked at in a minute.
+    fn background(&mut self, now: Time, pod: &Pod, draw: &mut Draw) {
+        let choices: &[Choice] = &self.texts.background[pod.service as usize];
+        for choice in choices {
+            if draw.chance(choice.share * 0.25) {
+                let at = now - (draw.unit() * 5.0 * SECOND as f64) as Time;
+                let record = LogRecord::of_process(at.max(0), choice.pattern, draw.key());
+                self.buffers[pod.slot as usize].logs.push(record);
+            }
+        }
     }
 
     /// The process on this place is gone, and what it had not exported.
@@ -379,10 +376,11 @@ impl Recorder {
         buffer.meters = Meters::default();
     }
 
-    /// The pod is about to be replaced: its lines keep its name.
+    /// The pod is about to be replaced: its lines keep its name, and its series end.
     pub fn bury(&mut self, pod: &Pod) {
         let logs = self.logs_of(pod);
         self.buried.extend(logs);
+        self.buffers[pod.slot as usize].derived = Derived::default();
     }
 
     /// Hands over everything that waits.
@@ -403,34 +401,30 @@ impl Recorder {
         Ok(())
     }
 
-    fn client_id(&self, frame: &Frame) -> u64 {
-        self.ids.id(join(frame.key, salt::CLIENT))
-    }
-
-    fn line(&self, now: Time, frame: &Frame, line: Line) -> LogRecord {
-        LogRecord {
+    /// Writes the lines of a moment of a call on the place of one of its ends.
+    fn write(&mut self, now: Time, frame: &Frame, slot: u16, of: impl Fn(&calls::CallText) -> &Vec<Choice>) {
+        let inside = slot == frame.pod;
+        let call = if inside { frame.call } else { frame.asked() };
+        let choices = of(&self.texts.calls[call as usize]);
+        if choices.is_empty() {
+            return;
+        }
+        let outcome = Cause { call, failure: frame.outcome, status: frame.status };
+        let record = LogRecord {
             at: now,
             trace: frame.trace,
-            span: self.inner_span(frame),
+            span: if inside { self.inner_span(frame) } else { frame.parent_span },
             key: frame.key,
-            call: frame.call,
-            line,
+            call,
+            pattern: 0,
             status: frame.status,
-            failure: frame.failure,
-            cause: frame.cause,
+            // What its caller writes of a failed call is what it would throw on.
+            failure: if inside { frame.failure } else { Failure::Upstream },
+            cause: if inside { frame.cause } else { Some(outcome) },
             lasted: now - frame.served,
-        }
-    }
-
-    /// The stamp that a process in the pod gives to `at` when it read its clock at `read`: SDKs read it at the start of a
-    /// span and count on from there with a clock that no setting moves.
-    fn own_stamp(&self, pod: &Pod, at: Time, read: Time) -> u64 {
-        self.stamp(pod, at + self.off(pod.slot, read))
-    }
-
-    /// The stamp that a clock on the pod's node gives.
-    fn stamp(&self, pod: &Pod, at: Time) -> u64 {
-        (self.origin + at + self.clock_errors[pod.node as usize]).max(0) as u64
+        };
+        let logs = &mut self.buffers[slot as usize].logs;
+        logs.extend(lines::chosen(choices, frame.key).map(|pattern| LogRecord { pattern, ..record }));
     }
 
     fn trace_id(&self, trace: u64) -> Vec<u8> {
@@ -438,5 +432,23 @@ impl Recorder {
         id.extend_from_slice(&self.ids.id(join(trace, salt::TRACE)).to_be_bytes());
         id.extend_from_slice(&trace.to_be_bytes());
         id
+    }
+
+    fn stack(&self, pod: &Pod) -> Stack {
+        self.profiles[pod.service as usize].stack
+    }
+
+    /// The resource of the process on a pod.
+    fn process(&self, pod: &Pod) -> Resource {
+        let start_time = rfc3339((self.origin + resource::created(pod)).div_euclid(SECOND), 0);
+        let (service, profile) = (&self.plan.services[pod.service as usize], &self.profiles[pod.service as usize]);
+        resource::of_process(&self.namespace, service, profile, pod, &start_time)
+    }
+}
+
+impl LogRecord {
+    /// A line that belongs to no request.
+    const fn of_process(at: Time, pattern: u32, key: u64) -> Self {
+        Self { at, trace: 0, span: 0, key, call: 0, pattern, status: 0, failure: Failure::None, cause: None, lasted: 0 }
     }
 }

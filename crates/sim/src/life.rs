@@ -110,9 +110,7 @@ impl World {
         let (service, took) = (pod.service, now - pod.process_start);
         // Warm-up counts from the first request, not from the start of the process.
         pod.process_start = now;
-        if self.plan.services[service as usize].jvm {
-            self.recorder.started(now, slot, took);
-        }
+        self.recorder.started(now, service, slot, took);
         self.learn_addresses(slot);
         self.reopen_queues(service);
     }

@@ -5,7 +5,7 @@ mod caches;
 mod offered;
 
 use model::Problem;
-use system::{Kind, Language, PathPattern, Protocol, StoreSystem, Topology};
+use system::{Kind, Language, PathPattern, Protocol, StoreSystem, Telemetry, Topology};
 
 use crate::engine::Time;
 use crate::profile::{Client, Profile};
@@ -249,6 +249,8 @@ pub struct JourneyPlan {
 pub struct Plan {
     pub code: String,
     pub label_key: String,
+    /// How each service is instrumented, by its name.
+    pub telemetry: Telemetry,
     pub services: Vec<ServicePlan>,
     pub operations: Vec<OperationPlan>,
     pub endpoints: Vec<EndpointPlan>,

@@ -3,7 +3,8 @@
 use model::rfc3339;
 use serde_json::{Value, json};
 
-use crate::engine::Time;
+use crate::emit::resource;
+use crate::engine::{SECOND, Time};
 use crate::plan::{ServicePlan, Workload};
 use crate::pod::{NODE_CORES, NODES, Pod, PodState, node_name};
 use crate::profile::MIB;
@@ -41,9 +42,12 @@ impl World {
         rfc3339(self.data_time(at).seconds(), 0)
     }
 
+    /// What the chart made, a few seconds before its first pod.
     fn metadata(&self, name: &str, label: &str) -> Value {
         let labels = json!({ self.plan.label_key.clone(): label });
-        json!({ "name": name, "namespace": self.namespace, "labels": labels, "creation_timestamp": self.time(0) })
+        let first = self.pods.iter().filter(|pod| pod.generation == 0).map(resource::created).min().unwrap_or(0);
+        let installed = self.time(first - 3 * SECOND);
+        json!({ "name": name, "namespace": self.namespace, "labels": labels, "creation_timestamp": installed })
     }
 
     #[expect(clippy::unused_self, reason = "reads like its siblings")]
@@ -89,7 +93,7 @@ impl World {
         let service = &self.plan.services[pod.service as usize];
         let mut metadata = self.metadata(&pod.name, &service.label);
         metadata["uid"] = json!(pod.uid);
-        metadata["creation_timestamp"] = json!(self.time(pod.created));
+        metadata["creation_timestamp"] = json!(self.time(resource::created(pod)));
         let (kind, owner) = match service.workload {
             Workload::Deployment => ("ReplicaSet", &pod.replica_set),
             Workload::StatefulSet => ("StatefulSet", &service.name),

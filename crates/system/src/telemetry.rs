@@ -156,7 +156,7 @@ pub struct ServiceTelemetry {
     pub store_spans: StoreSpans,
     pub logs: Logs,
     pub histograms: Histograms,
-    /// Heap, threads, event loop and the like.
+    /// Heap, threads, event loop and the like; of a product, what its exporter says.
     pub runtime_metrics: bool,
     pub conventions: Conventions,
     /// Its resource also has `pod.name`, which the chart sets.
@@ -193,6 +193,7 @@ impl Telemetry {
 impl ServiceTelemetry {
     fn usual(service: &Service) -> Self {
         let stack = match service.language {
+            Language::Java | Language::Kotlin if service.kind == Kind::Web => Stack::SpringAgent,
             Language::Java | Language::Kotlin => Stack::JavaAgent,
             Language::Go => Stack::Go,
             Language::Caddy => Stack::Caddy,

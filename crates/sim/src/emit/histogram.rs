@@ -52,17 +52,18 @@ impl Histogram {
 pub struct Series<K> {
     index: HashMap<K, usize>,
     pub list: Vec<(K, Histogram)>,
-    bounds: &'static [f64],
+}
+
+impl<K> Default for Series<K> {
+    fn default() -> Self {
+        Self { index: HashMap::new(), list: Vec::new() }
+    }
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Series<K> {
-    fn new(bounds: &'static [f64]) -> Self {
-        Self { index: HashMap::new(), list: Vec::new(), bounds }
-    }
-
-    fn add(&mut self, key: K, value: f64) {
+    pub fn add(&mut self, key: K, value: f64, bounds: &'static [f64]) {
         let at = *self.index.entry(key).or_insert_with(|| {
-            self.list.push((key, Histogram::new(self.bounds)));
+            self.list.push((key, Histogram::new(bounds)));
             self.list.len() - 1
         });
         self.list[at].1.add(value);
@@ -72,7 +73,8 @@ impl<K: Copy + Eq + std::hash::Hash> Series<K> {
 /// Call, status, and failure without an answer.
 pub type ClientSeries = (CallId, u16, Option<Failure>);
 
-/// What the meters of one process have seen since it started.
+/// What the meters of one process have seen since it started. Durations of requests are in seconds or milliseconds, as
+/// the conventions of the instrumentation have it.
 #[derive(Debug)]
 pub struct Meters {
     /// By operation and status.
@@ -87,8 +89,8 @@ pub struct Meters {
 impl Default for Meters {
     fn default() -> Self {
         Self {
-            server: Series::new(HTTP_BOUNDS),
-            client: Series::new(HTTP_BOUNDS),
+            server: Series::default(),
+            client: Series::default(),
             connection_use: Histogram::new(DEFAULT_BOUNDS),
             connection_wait: Histogram::new(DEFAULT_BOUNDS),
             collections: [Histogram::new(GC_BOUNDS), Histogram::new(GC_BOUNDS)],
@@ -96,13 +98,38 @@ impl Default for Meters {
     }
 }
 
-impl Meters {
-    pub fn server(&mut self, operation: OperationId, status: u16, lasted: Time) {
-        self.server.add((operation, status), lasted as f64 / 1e9);
+/// The unit of a series of durations, with the boundaries that go with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Millis,
+}
+
+impl Unit {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Millis => "ms",
+        }
     }
 
-    pub fn client(&mut self, call: CallId, status: u16, failure: Option<Failure>, lasted: Time) {
-        self.client.add((call, status, failure), lasted as f64 / 1e9);
+    fn measure(self, lasted: Time) -> (f64, &'static [f64]) {
+        match self {
+            Self::Seconds => (lasted as f64 / 1e9, HTTP_BOUNDS),
+            Self::Millis => (lasted as f64 / 1e6, DEFAULT_BOUNDS),
+        }
+    }
+}
+
+impl Meters {
+    pub fn server(&mut self, operation: OperationId, status: u16, lasted: Time, unit: Unit) {
+        let (value, bounds) = unit.measure(lasted);
+        self.server.add((operation, status), value, bounds);
+    }
+
+    pub fn client(&mut self, series: ClientSeries, lasted: Time, unit: Unit) {
+        let (value, bounds) = unit.measure(lasted);
+        self.client.add(series, value, bounds);
     }
 
     pub fn connection(&mut self, waited: Time, used: Time) {
@@ -112,5 +139,25 @@ impl Meters {
 
     pub fn collection(&mut self, lasted: Time, full: bool) {
         self.collections[usize::from(full)].add(lasted as f64 / 1e9);
+    }
+}
+
+/// Boundaries of the span-metrics connector, in milliseconds.
+const SPAN_BOUNDS: &[f64] =
+    &[2.0, 4.0, 6.0, 8.0, 10.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1000.0, 1400.0, 2000.0, 5000.0, 10_000.0, 15_000.0];
+
+/// Durations of one pod's spans as the collector counts them, by kind of span and whether it failed.
+#[derive(Debug, Default)]
+pub struct Derived {
+    series: Series<(u16, bool)>,
+}
+
+impl Derived {
+    pub fn add(&mut self, group: u16, failed: bool, lasted: Time) {
+        self.series.add((group, failed), lasted as f64 / 1e6, SPAN_BOUNDS);
+    }
+
+    pub fn list(&self) -> &[((u16, bool), Histogram)] {
+        &self.series.list
     }
 }

@@ -1,22 +1,37 @@
 //! Span records become OTLP spans.
 
 use model::Problem;
-use system::Language;
+use system::Stack;
 use telemetry::otlp::ExportTraceServiceRequest;
-use telemetry::otlp::common::{InstrumentationScope, KeyValue};
+use telemetry::otlp::common::KeyValue;
 use telemetry::otlp::trace::span::SpanKind;
 use telemetry::otlp::trace::status::StatusCode;
 use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
 
 use super::attribute::{int, text};
-use super::{Part, Recorder, Sink, SpanRecord, resource};
+use super::calls::CallText;
+use super::failure::grpc_status;
+use super::stack::thread;
+use super::template::{Slot, Template, Verdict};
+use super::{Part, Recorder, Sink, SpanRecord};
 use crate::gate::Detour;
-use crate::plan::CallKind;
 use crate::pod::Pod;
 use crate::request::Failure;
+use crate::rng::{Stream, join};
 
 /// Spans per request, as the SDKs' batch processors have it. Small requests also stay in the processor's cache.
 const BATCH: usize = 512;
+
+impl CallText {
+    pub(super) fn part(&self, part: Part) -> Option<&Template> {
+        match part {
+            Part::Client => self.client.as_ref(),
+            Part::Wrapper => self.wrapper.as_ref(),
+            Part::Server => self.server.as_ref(),
+            Part::Inner => self.inner.as_ref(),
+        }
+    }
+}
 
 impl Recorder {
     /// Hands over the spans that wait on one pod.
@@ -26,23 +41,22 @@ impl Recorder {
             return Ok(());
         }
         self.counts.spans += records.len() as u64;
-        let service = &self.plan.services[pod.service as usize];
-        let scope = InstrumentationScope {
-            name: scope_name(service.language).to_owned(),
-            version: resource::sdk(service.language).1.to_owned(),
-            ..InstrumentationScope::default()
-        };
+        self.derive(pod, &records);
         let mut request = ExportTraceServiceRequest {
-            resource_spans: vec![ResourceSpans {
-                resource: Some(resource::of_process(&self.namespace, service, pod)),
-                scope_spans: vec![ScopeSpans { scope: Some(scope), ..ScopeSpans::default() }],
-                ..ResourceSpans::default()
-            }],
+            resource_spans: vec![ResourceSpans { resource: Some(self.process(pod)), ..ResourceSpans::default() }],
         };
+        let scopes = self.texts.scopes[pod.service as usize].list.len();
         for batch in records.chunks(BATCH) {
-            let spans = &mut request.resource_spans[0].scope_spans[0].spans;
-            spans.clear();
-            spans.extend(batch.iter().map(|record| self.span(pod, pods, record)));
+            let mut by_scope: Vec<Vec<Span>> = (0..scopes).map(|_| Vec::new()).collect();
+            for record in batch {
+                let Some(template) = self.texts.calls[record.call as usize].part(record.part) else { continue };
+                by_scope[usize::from(template.scope)].push(self.span(template, pod, pods, record));
+            }
+            let known = &self.texts.scopes[pod.service as usize].list;
+            let filled = known.iter().zip(by_scope).filter(|(_, spans)| !spans.is_empty());
+            request.resource_spans[0].scope_spans = filled
+                .map(|(scope, spans)| ScopeSpans { scope: Some(scope.clone()), spans, ..ScopeSpans::default() })
+                .collect();
             sink.traces(&request)?;
         }
         // The buffer keeps its room for the next round.
@@ -51,129 +65,199 @@ impl Recorder {
         Ok(())
     }
 
-    fn span(&self, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Span {
-        let text = &self.texts[record.call as usize];
-        let kind = self.plan.calls[record.call as usize].kind;
-        let (name, constant) = match (record.part, &text.inner) {
-            (Part::Inner, Some((name, attributes))) => (name, attributes),
-            (Part::Server, _) => (&text.server_name, &text.server),
-            _ => (&text.client_name, &text.client),
-        };
-        let mut attributes: Vec<KeyValue> = Vec::with_capacity(constant.len() + 4);
-        attributes.extend_from_slice(constant);
-        if kind == CallKind::Http && record.part != Part::Inner {
-            self.http(record, pods, &mut attributes);
+    fn span(&self, template: &Template, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Span {
+        let mut attributes: Vec<KeyValue> = Vec::with_capacity(template.constant.len() + template.slots.len() + 1);
+        attributes.extend_from_slice(&template.constant);
+        for &(key, slot) in &template.slots {
+            attributes.extend(self.value(slot, pod, pods, record).map(|value| value.named(key)));
         }
         let detour = record.detour.filter(|_| record.part == Part::Server);
         let detour = detour.map(|number| &self.detours[usize::from(number)]);
         if let Some(detour) = detour {
-            detoured(detour, &mut attributes);
+            detoured(detour, &self.texts.calls[record.call as usize].base, &mut attributes);
         }
-        let failed = fails(record, kind);
-        if failed && let Some(error) = self.error_type(record) {
-            attributes.push(self::text("error.type", error));
+        let failed = fails(template.verdict, record);
+        if failed && let Some(error) = self.error_type(template.verdict, record) {
+            attributes.push(text("error.type", error));
         }
         Span {
             trace_id: self.trace_id(record.trace),
             span_id: record.id.to_be_bytes().to_vec(),
             parent_span_id: if record.parent == 0 { Vec::new() } else { record.parent.to_be_bytes().to_vec() },
             flags: 0x101,
-            name: detour.map_or_else(|| name.clone(), server_name),
-            kind: span_kind(record.part, kind) as i32,
+            name: detour.map_or_else(|| template.name.clone(), |detour| server_name(template, detour)),
+            kind: template.kind as i32,
             start_time_unix_nano: self.own_stamp(pod, record.start, record.start),
             end_time_unix_nano: self.own_stamp(pod, record.end, record.start),
             attributes,
-            status: failed.then(|| Status { code: StatusCode::Error as i32, message: self.status_message(record) }),
+            status: failed.then(|| Status {
+                code: StatusCode::Error as i32,
+                message: self.status_message(template.verdict, record),
+            }),
             ..Span::default()
         }
     }
 
-    fn http(&self, record: &SpanRecord, pods: &[Pod], attributes: &mut Vec<KeyValue>) {
-        let call = &self.texts[record.call as usize];
-        let path = call.path.fill(record.trace);
-        if record.part == Part::Server {
-            attributes.push(text("url.path", path));
-            if let Some(peer) = pods.get(record.peer as usize) {
-                attributes.push(text("network.peer.address", peer.ip.as_str()));
+    fn value(&self, slot: Slot, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Option<Value> {
+        let call = &self.texts.calls[record.call as usize];
+        let peer = pods.get(record.peer as usize);
+        let size = |bytes: u32, salt: u64| {
+            let spread = join(record.id, salt) % 1000;
+            Value::Number(i64::from(bytes) * (850 + spread as i64 * 3 / 10) / 1000)
+        };
+        let operation = || &self.plan.operations[self.plan.calls[record.call as usize].operation as usize];
+        let answered = record.status > 0;
+        Some(match slot {
+            Slot::Path => Value::Text(call.path.fill(record.trace)),
+            Slot::Url => Value::Text(format!("{}{}", call.base, call.path.fill(record.trace))),
+            Slot::Status if answered => Value::Number(i64::from(record.status)),
+            Slot::StatusText => Value::Text(record.status.to_string()),
+            Slot::StatusLine if answered => Value::Text(reason(record.status).to_owned()),
+            Slot::GrpcStatus => Value::Number(grpc_status(record.failure, record.status)),
+            Slot::PeerAddress => Value::Text(peer?.ip.clone()),
+            Slot::PeerPort => Value::Number(self.peer_port(record, peer?)),
+            Slot::Peer => Value::Text(format!("{}:{}", peer?.ip, self.peer_port(record, peer?))),
+            Slot::RequestSize => size(operation().request_bytes, 1),
+            Slot::ResponseSize if answered => size(operation().response_bytes, 2),
+            Slot::RequestId => Value::Text(crate::pod::uuid(&mut Stream::new(record.trace, "request id").at(0))),
+            Slot::ThreadId => Value::Number(thread(self.stack(pod), record.trace, pod.slot).0),
+            Slot::ThreadName => Value::Text(thread(self.stack(pod), record.trace, pod.slot).1),
+            Slot::Offset => Value::Number(record.start / 1_000_000_000 + (join(record.trace, 9) % 7) as i64),
+            Slot::ResponseFlags => Value::Text(flags(record.failure).to_owned()),
+            Slot::Status | Slot::StatusLine | Slot::ResponseSize => return None,
+        })
+    }
+
+    /// The port of the other end: a server's own, or one of the few that a client's kept connections have.
+    fn peer_port(&self, record: &SpanRecord, peer: &Pod) -> i64 {
+        if matches!(record.part, Part::Client | Part::Wrapper) {
+            return i64::from(self.plan.services[peer.service as usize].port.unwrap_or(80));
+        }
+        let connection = join(u64::from(peer.slot) << 8 | record.id & 3, u64::from(peer.epoch));
+        32_768 + (connection % 28_232) as i64
+    }
+
+    fn error_type(&self, verdict: Verdict, record: &SpanRecord) -> Option<String> {
+        match verdict {
+            Verdict::HttpClient { named: true } | Verdict::HttpServer { named: true } if record.status >= 400 => {
+                Some(record.status.to_string())
             }
-        } else {
-            attributes.push(text("url.full", format!("{}{path}", call.base)));
-        }
-        if record.status > 0 {
-            attributes.push(int("http.response.status_code", i64::from(record.status)));
+            Verdict::HttpClient { named } | Verdict::HttpServer { named } | Verdict::Exception { named } => {
+                let call = &self.plan.calls[record.call as usize];
+                named
+                    .then(|| self.exception(self.stack_of(record), record.failure, record.cause, call))?
+                    .map(|(class, _)| class)
+            }
+            Verdict::GrpcClient | Verdict::GrpcServer | Verdict::Never => None,
         }
     }
 
-    fn error_type(&self, record: &SpanRecord) -> Option<String> {
-        if record.status >= 400 && record.part != Part::Inner {
-            return Some(record.status.to_string());
-        }
-        self.exception(self.language(record), record.failure, record.cause).map(|(class, _)| class)
-    }
-
-    /// The runtime that made the span.
-    fn language(&self, record: &SpanRecord) -> Language {
+    /// The instrumentation that made the span.
+    fn stack_of(&self, record: &SpanRecord) -> Stack {
         let call = &self.plan.calls[record.call as usize];
-        let service = if record.part == Part::Client { call.from } else { call.to };
-        match self.plan.services[service as usize].language {
-            Language::None => Language::Java,
-            language => language,
-        }
+        let outside = matches!(record.part, Part::Client | Part::Wrapper);
+        self.profiles[if outside { call.from } else { call.to } as usize].stack
     }
 
-    /// The Java agent leaves the message empty for statuses and gives none for exceptions of clients.
-    fn status_message(&self, record: &SpanRecord) -> String {
-        match record.failure {
-            Failure::None | Failure::Upstream | Failure::Own | Failure::Thrown(_) => String::new(),
-            failure => {
-                self.exception(self.language(record), failure, None).map_or(String::new(), |(_, message)| message)
-            }
+    /// Statuses speak for themselves and stay without a message; so do exceptions that the service throws.
+    fn status_message(&self, verdict: Verdict, record: &SpanRecord) -> String {
+        let silent = matches!(record.failure, Failure::None | Failure::Own | Failure::Thrown(_));
+        let grpc = matches!(verdict, Verdict::GrpcClient | Verdict::GrpcServer);
+        if silent || (record.failure == Failure::Upstream && !grpc) {
+            return String::new();
+        }
+        let call = &self.plan.calls[record.call as usize];
+        let words = self.exception(self.stack_of(record), record.failure, record.cause, call);
+        words.map_or(String::new(), |(_, message)| message)
+    }
+}
+
+enum Value {
+    Text(String),
+    Number(i64),
+}
+
+impl Value {
+    fn named(self, key: &str) -> KeyValue {
+        match self {
+            Self::Text(value) => text(key, value),
+            Self::Number(value) => int(key, value),
         }
     }
 }
 
-/// A server names its span by method and route, or by the method alone when no route matched.
-fn server_name(detour: &Detour) -> String {
+/// A server that names its spans by method and route does so for what came; by the method alone when no route matched.
+fn server_name(template: &Template, detour: &Detour) -> String {
+    if !template.name.contains(' ') {
+        return template.name.clone();
+    }
     let route = detour.route.as_ref().map(|route| format!(" {route}"));
     format!("{}{}", detour.method, route.unwrap_or_default())
 }
 
 /// The attributes of a server span whose request came with another method or path than was asked for.
-fn detoured(detour: &Detour, attributes: &mut Vec<KeyValue>) {
-    attributes.retain(|pair| {
-        let path = detour.path.is_some() && pair.key == "url.path";
-        !path && pair.key != "http.request.method" && pair.key != "http.route"
+fn detoured(detour: &Detour, base: &str, attributes: &mut Vec<KeyValue>) {
+    let value = |key: &str| match key {
+        "http.request.method" | "http.method" => Some(Some(detour.method.clone())),
+        "http.route" => Some(detour.route.clone()),
+        "url.path" | "http.target" => detour.path.clone().map(Some),
+        "http.url" => detour.path.as_ref().map(|path| Some(format!("{base}{path}"))),
+        _ => None,
+    };
+    attributes.retain_mut(|pair| match value(&pair.key) {
+        Some(Some(now)) => {
+            *pair = text(&pair.key, now);
+            true
+        }
+        Some(None) => false,
+        None => true,
     });
-    attributes.push(text("http.request.method", detour.method.as_str()));
-    attributes.extend(detour.path.as_ref().map(|path| text("url.path", path.as_str())));
-    attributes.extend(detour.route.as_ref().map(|route| text("http.route", route.as_str())));
 }
 
-/// OpenTelemetry's rules: a client fails from 400 on, a server from 500 on, and both when there was no answer.
-fn fails(record: &SpanRecord, kind: CallKind) -> bool {
-    match (kind, record.part) {
-        (CallKind::Http, Part::Client) => record.status >= 400 || record.status == 0,
-        (CallKind::Http, Part::Server) => record.status >= 500,
-        (CallKind::Grpc | CallKind::Thrift, Part::Client | Part::Server) => kind.failed(record.failure, record.status),
-        _ => record.failure != Failure::None,
+pub(super) fn fails(verdict: Verdict, record: &SpanRecord) -> bool {
+    match verdict {
+        Verdict::HttpClient { .. } => record.status >= 400 || record.status == 0,
+        Verdict::HttpServer { .. } => record.status >= 500 || record.status == 0,
+        Verdict::GrpcClient => grpc_status(record.failure, record.status) != 0,
+        // The conventions leave the caller's mistakes (NOT_FOUND and the like) out.
+        Verdict::GrpcServer => matches!(grpc_status(record.failure, record.status), 2 | 4 | 12..=15),
+        Verdict::Exception { .. } => record.failure != Failure::None,
+        Verdict::Never => false,
     }
 }
 
-const fn span_kind(part: Part, kind: CallKind) -> SpanKind {
-    match (part, kind) {
-        (Part::Inner, _) => SpanKind::Internal,
-        (Part::Client, CallKind::Publish) => SpanKind::Producer,
-        (Part::Server, CallKind::Process) => SpanKind::Consumer,
-        (Part::Client, _) => SpanKind::Client,
-        (Part::Server, _) => SpanKind::Server,
+/// The name that the metrics give a span's kind.
+pub const fn kind_name(kind: SpanKind) -> &'static str {
+    match kind {
+        SpanKind::Server => "SPAN_KIND_SERVER",
+        SpanKind::Client => "SPAN_KIND_CLIENT",
+        SpanKind::Producer => "SPAN_KIND_PRODUCER",
+        SpanKind::Consumer => "SPAN_KIND_CONSUMER",
+        SpanKind::Internal => "SPAN_KIND_INTERNAL",
+        SpanKind::Unspecified => "SPAN_KIND_UNSPECIFIED",
     }
 }
 
-const fn scope_name(language: Language) -> &'static str {
-    match language {
-        Language::Java | Language::Kotlin => "io.opentelemetry.tomcat-10.0",
-        Language::Caddy => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-        Language::Go => "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-        _ => "opentelemetry",
+const fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "200 OK",
+        201 => "201 Created",
+        302 => "302 Moved Temporarily",
+        400 => "400 Bad Request",
+        404 => "404 Not Found",
+        500 => "500 Internal Server Error",
+        502 => "502 Bad Gateway",
+        503 => "503 Service Unavailable",
+        504 => "504 Gateway Timeout",
+        _ => "",
+    }
+}
+
+const fn flags(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Refused | Failure::Unreachable => "UF",
+        Failure::Reset => "UC",
+        Failure::Timeout => "UT",
+        _ => "-",
     }
 }

@@ -53,6 +53,7 @@ impl<'a> Builder<'a> {
         let plan = Plan {
             code: code.to_owned(),
             label_key: label_key.to_owned(),
+            telemetry: topology.telemetry.clone(),
             services: enabled().map(|service| service_plan(topology, &services, service)).collect(),
             operations: Vec::new(),
             endpoints: endpoints(topology, &services),

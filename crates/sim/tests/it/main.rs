@@ -11,3 +11,4 @@ mod picture;
 mod probe;
 mod queueing;
 mod systems;
+mod telemetry;
