@@ -8,7 +8,7 @@ use ::store::{
 };
 use ::system::Signal;
 use api::system::{Layer, LayerWrite, RegisterReport, RegisterRequest};
-use model::{ErrorKind, Problem, Result, SystemCode};
+use model::{ErrorKind, Problem, Result, SystemCode, counted};
 use serde_json::{Value, json};
 
 use super::App;
@@ -101,7 +101,10 @@ impl App {
         let mut warnings: Vec<String> = system.warnings.iter().map(ToString::to_string).collect();
         let shared = seed.shared_settings().count();
         if shared > 0 {
-            warnings.push(format!("{shared} settings of the seed belong to no system and are left as they are"));
+            warnings.push(format!(
+                "left as they are, for they belong to no system: {} of the seed",
+                counted(shared, "setting")
+            ));
         }
         if let Err(error) = self.cluster().can_run(&system.code) {
             warnings.push(format!("registered and not enabled: {}", error.problem));
