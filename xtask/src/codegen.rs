@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::tools;
 
@@ -13,6 +13,9 @@ pub fn run() -> Result<()> {
     fs::create_dir_all(&contracts)?;
     tools::run(Command::new(binaries.join("aegis")).arg("contracts").arg(&contracts))?;
     let dump = Command::new(binaries.join("aegisctl")).args(["schema", "dump"]).output().context("aegisctl")?;
+    if !dump.status.success() {
+        bail!("aegisctl schema dump ended with {}: {}", dump.status, String::from_utf8_lossy(&dump.stderr));
+    }
     fs::write(contracts.join("cli.json"), dump.stdout)?;
     println!("contracts are written to {}", contracts.display());
     Ok(())

@@ -1,8 +1,9 @@
-//! Developer commands: `cargo xtask demo | test | bench | codegen | tidy`.
+//! Developer commands: `cargo xtask demo | test | tools | bench | codegen | tidy`.
 
 mod bench;
 mod codegen;
 mod demo;
+mod provision;
 mod test;
 mod tidy;
 mod tools;
@@ -22,6 +23,8 @@ enum Command {
     Demo(demo::Args),
     /// Run every test, after setting up what the tests need.
     Test(test::Args),
+    /// Make the programs of others that the tests need, and print the variables that tell where they are.
+    Tools,
     /// Measure, as ratios against a peer or a bar.
     Bench(bench::Args),
     /// Write the generated contracts anew.
@@ -34,6 +37,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Tools => provision::run(),
         Command::Bench(args) => bench::run(&args),
         Command::Codegen => codegen::run(),
         Command::Tidy => tidy::run(),

@@ -1,10 +1,11 @@
 //! `cargo xtask test`: sets up what the tests need, runs all of them, and says what could not be run.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tools;
+use crate::{provision, tools};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -16,6 +17,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     // A missing database is not fatal here: the tests that need it list themselves as not run, which fails in CI.
     tools::ensure_debian("mariadbd", "mariadb-server")?;
+    let provisioned = provision::in_background();
     let nextest = tools::ensure_nextest()?;
     // One build for programs, unit tests and integration tests: the same features, so no dependency is built twice.
     tools::run(tools::cargo().args(["build", "--workspace", "--all-targets"]))?;
@@ -27,22 +29,20 @@ pub fn run(args: &Args) -> Result<()> {
     fs::create_dir_all(&not_run)?;
 
     tools::run(tools::cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;
+    let provisioned = provisioned.into_iter().filter_map(|tool| tool.join().expect("a tool that fails says so"));
     let mut runner = std::process::Command::new(nextest);
     runner
         .current_dir(tools::root())
         .args(["nextest", "run", "--workspace", "--no-fail-fast"])
         .args(&args.rest)
         .env("AEGIS_BIN_DIR", &binaries)
-        .env("AEGIS_NOT_RUN_DIR", &not_run);
+        .env("AEGIS_NOT_RUN_DIR", &not_run)
+        .envs(provisioned);
     // The list comes first, so that the runner's summary is the last thing printed when all is well.
     let status = runner.status().context("cannot start cargo-nextest")?;
-    let mut reasons = Vec::new();
-    for entry in fs::read_dir(&not_run)? {
-        reasons.push(fs::read_to_string(entry?.path())?);
-    }
-    reasons.sort();
+    let reasons = reasons(&not_run)?;
     for reason in &reasons {
-        println!("not run: {}", reason.trim());
+        println!("not run: {reason}");
     }
     if !status.success() {
         bail!("the tests failed");
@@ -51,4 +51,14 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("{} tests could not be run; in CI that is a failure", reasons.len());
     }
     Ok(())
+}
+
+/// What the tests wrote down when they could not run.
+fn reasons(folder: &Path) -> Result<Vec<String>> {
+    let mut reasons = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        reasons.push(fs::read_to_string(entry?.path())?.trim().to_owned());
+    }
+    reasons.sort();
+    Ok(reasons)
 }

@@ -94,3 +94,17 @@ pub fn ensure_nextest() -> Result<PathBuf> {
 fn works(program: &Path) -> bool {
     Command::new(program).args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success())
 }
+
+/// The codes of the built-in systems, in alphabetical order: one folder each.
+pub fn systems() -> Result<Vec<String>> {
+    let folder = root().join("systems");
+    let mut codes = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        if entry.path().join("system.yaml").is_file() {
+            codes.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    codes.sort();
+    Ok(codes)
+}

@@ -14,6 +14,7 @@ pub mod health;
 pub mod injection;
 pub mod kill_switch;
 pub mod local;
+pub mod otel;
 pub mod run;
 pub mod spec;
 pub mod submit;

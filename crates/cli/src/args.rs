@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithm, auth, board, datapack, doctor, execution, fault, inject, kill_switch, point, run, system, task,
+    algorithm, auth, board, datapack, doctor, execution, fault, inject, kill_switch, otel, point, run, system, task,
 };
 use crate::duration::parse_positive;
 use crate::output::Format;
@@ -100,6 +100,9 @@ pub enum Command {
     /// Stop every fault of the installation, and let none start
     #[command(subcommand)]
     KillSwitch(kill_switch::Command),
+    /// The telemetry that arrives
+    #[command(subcommand)]
+    Otel(otel::Command),
     /// Scores of the algorithms
     Board(board::Arguments),
     /// What the installation is doing

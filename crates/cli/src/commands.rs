@@ -10,6 +10,7 @@ pub mod fault;
 pub mod inject;
 pub mod kill_switch;
 pub mod lint;
+pub mod otel;
 pub mod point;
 pub mod run;
 pub mod status;
@@ -53,6 +54,7 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Fault(command) => fault::run(command, session),
         Command::Point(command) => point::run(command, session),
         Command::KillSwitch(command) => kill_switch::run(command, session),
+        Command::Otel(command) => otel::run(command, session),
         Command::Board(arguments) => board::run(arguments, session),
         Command::Status => status::run(session),
         Command::Doctor(arguments) => doctor::run(&arguments, session),

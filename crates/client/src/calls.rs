@@ -9,6 +9,7 @@ use api::fault::{Capability, Point, PointQuery};
 use api::health::{Health, Ready, Status};
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
 use api::kill_switch::{KillSwitch, KillSwitchRequest};
+use api::otel::{OtelQuery, OtelReport};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
@@ -92,6 +93,11 @@ impl Client {
 
     pub fn set_kill_switch(&self, request: &KillSwitchRequest) -> Result<KillSwitch> {
         self.send("PUT", &path(&["kill-switch"]), request)
+    }
+
+    /// What the system's telemetry lacks.
+    pub fn otel_check(&self, system: &str, query: &OtelQuery) -> Result<OtelReport> {
+        self.get(&path(&["systems", system, "otel"]), query)
     }
 
     pub fn capabilities(&self) -> Result<Vec<Capability>> {

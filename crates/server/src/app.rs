@@ -9,6 +9,7 @@ mod fault;
 mod health;
 mod injection;
 mod kill_switch;
+mod otel;
 mod register;
 mod release;
 mod run;

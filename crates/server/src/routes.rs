@@ -10,6 +10,7 @@ mod fault;
 mod health;
 mod injection;
 mod kill_switch;
+mod otel;
 mod run;
 mod stream;
 mod submit;
@@ -45,6 +46,7 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(system::list))
         .routes(routes!(system::register))
         .routes(routes!(system::show, system::update, system::unregister))
+        .routes(routes!(otel::check))
         .routes(routes!(fault::points))
         .routes(routes!(fault::point))
         .routes(routes!(fault::capabilities))

@@ -7,6 +7,7 @@
 mod behaviour;
 mod capacity;
 mod catalog;
+mod contract;
 mod folder;
 mod inspect;
 mod journey;
@@ -22,6 +23,7 @@ mod yaml;
 pub use behaviour::{Behaviour, CacheBehaviour, ClientBehaviour, ServiceBehaviour};
 pub use capacity::{Capacity, DEFAULT_LOAD, Overload};
 pub use catalog::{Catalog, SystemData};
+pub use contract::{Carrier, Requirement, Scope};
 pub use inspect::{Finding, Report, Severity, lint};
 pub use journey::{Journey, Request, Step};
 pub use pattern::PathPattern;

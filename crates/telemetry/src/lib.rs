@@ -6,6 +6,7 @@
 
 mod attribute;
 mod attributes;
+mod census;
 mod chunk;
 mod column;
 mod convert;
@@ -33,6 +34,7 @@ mod table;
 mod upkeep;
 mod wire;
 
+pub use census::{Group, Present, Trait};
 pub use convert::TimeBounds;
 pub use ingest::Ingest;
 pub use limits::Limits;

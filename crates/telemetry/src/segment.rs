@@ -24,7 +24,7 @@ use crate::table::{self, Table};
 use crate::{Query, Signal, attributes};
 
 /// Rows of a row group: what is read at least, and what is skipped by time at least.
-const GROUP_ROWS: usize = 65_536;
+pub(crate) const GROUP_ROWS: usize = 65_536;
 
 /// How many rows of a namespace a segment has, and when the first and the last one are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,7 @@ pub(crate) fn extents(table: &dyn Table) -> BTreeMap<String, Extent> {
 /// The namespaces under which a resource's records are found, each once; the empty one when it names none.
 fn namespaces(resource: &str) -> Vec<String> {
     let mut names = attributes::value_in(resource, &[K8S_NAMESPACE, SERVICE_NAMESPACE]);
+    names.retain(|name| !name.is_empty());
     names.dedup();
     if names.is_empty() {
         names.push(String::new());
@@ -138,7 +139,7 @@ impl<'a> Filter<'a> {
     }
 
     /// The rows of a segment's batch that the query wants.
-    fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<u32>> {
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<u32>> {
         let (from, to) = (self.query.from.0, self.query.to.0);
         let times = times(batch.column(0))?;
         let query = self.query;

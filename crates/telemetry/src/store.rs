@@ -244,7 +244,7 @@ impl SignalStore {
     }
 
     /// Turns what this process has acknowledged into segments, when it can belong to streams of `run`.
-    fn flush_received(&self, run: Option<RunId>) -> Result<()> {
+    pub(crate) fn flush_received(&self, run: Option<RunId>) -> Result<()> {
         match self.receiver() {
             Some(receiver) if run.is_none() => receiver.flush(),
             _ => Ok(()),
@@ -258,7 +258,7 @@ impl SignalStore {
 
 /// What `look` sees when nothing it looks at goes away meanwhile. A chunk may be replaced between listing and reading; the next listing
 /// has its successor.
-fn settled<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+pub(crate) fn settled<T>(look: impl Fn() -> Result<T>) -> Result<T> {
     let mut tries = 0;
     loop {
         match look() {
@@ -364,7 +364,7 @@ impl Inner {
         Ok(shown.map(|&name| (name, folder.join(name.to_string()))).collect())
     }
 
-    fn chunks_of(&self, run: Option<RunId>) -> Result<Vec<PathBuf>> {
+    pub fn chunks_of(&self, run: Option<RunId>) -> Result<Vec<PathBuf>> {
         let base = self.base(run);
         let mut chunks = Vec::new();
         for name in list(&base)? {
@@ -390,7 +390,7 @@ impl Inner {
     }
 
     /// Nothing of what is listed from here on is expired or merged away before this is dropped.
-    fn hold(&self, run: Option<RunId>) -> Result<Vec<File>> {
+    pub fn hold(&self, run: Option<RunId>) -> Result<Vec<File>> {
         let base = self.base(run);
         list(&base)?.iter().map(|name| reading(&base.join(name))).collect()
     }

@@ -4,5 +4,7 @@ mod database;
 mod mariadb;
 mod not_run;
 pub mod process;
+mod tool;
 pub use database::{Database, databases};
 pub use not_run::{not_run, shared};
+pub use tool::{Tool, tool};

@@ -1,0 +1,36 @@
+//! Programs of others that `cargo xtask test` made for the tests: a real collector, and the SDKs that applications use.
+
+use std::path::PathBuf;
+
+use crate::not_run;
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// The OpenTelemetry collector: the program.
+    Collector,
+    /// The OpenTelemetry SDK of Python: a Python program that has it.
+    Python,
+    /// The OpenTelemetry SDK of Node: a folder for `NODE_PATH`.
+    NodeModules,
+}
+
+/// Where it is, or `None` after listing `test` as not run.
+///
+/// # Panics
+/// In CI, when it could not be had.
+pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
+    let (name, variable) = match tool {
+        Tool::Collector => ("the OpenTelemetry collector", "AEGIS_TEST_COLLECTOR"),
+        Tool::Python => ("the OpenTelemetry SDK of Python", "AEGIS_TEST_PYTHON"),
+        Tool::NodeModules => ("the OpenTelemetry SDK of Node", "AEGIS_TEST_NODE_MODULES"),
+    };
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        not_run(
+            test,
+            &format!("{name} is not there; `cargo xtask test` makes it and says why it could not ({variable})"),
+        );
+    }
+    path
+}

