@@ -40,54 +40,62 @@ pub struct Requirement {
     pub fix: &'static str,
 }
 
-const NAMESPACE: (&[Carrier], &str, &str) = (
-    &[Resource("k8s.namespace.name")],
-    "the records are not found under their namespace, so that packs are empty",
-    "give the collector's k8s_attributes processor get, list and watch on pods and namespaces, and put it into this signal's pipeline",
-);
-const SERVICE_NAMESPACE: (&[Carrier], &str, &str) = (
-    &[Resource("service.namespace")],
-    "readers that select by it find nothing: the traces' files are empty although spans arrive",
-    "set service.namespace from k8s.namespace.name with the collector's transform processor",
-);
-const POD: (&[Carrier], &str, &str) = (
-    &[Resource("k8s.pod.name")],
-    "algorithms cannot tell one pod from another, and labels of pods match nothing",
-    "give the collector's k8s_attributes processor a rule that associates this signal with its pod",
-);
-const SERVICE: (&[Carrier], &str, &str) = (
-    &[Resource("service.name")],
-    "the records belong to no service, so that no algorithm can name it",
-    "set OTEL_SERVICE_NAME, or derive service.name from the pod's labels in the collector",
-);
-const WORKLOAD: (&[Carrier], &str, &str) = (
-    &[
+/// What is needed of a record, whichever signal it is of.
+#[derive(Clone, Copy)]
+struct Need {
+    any_of: &'static [Carrier],
+    why: &'static str,
+    fix: &'static str,
+}
+
+const NAMESPACE: Need = Need {
+    any_of: &[Resource("k8s.namespace.name")],
+    why: "the records are not found under their namespace, so that packs are empty",
+    fix: "give the collector's k8s_attributes processor get, list and watch on pods and namespaces, and put it into this signal's pipeline",
+};
+const SERVICE_NAMESPACE: Need = Need {
+    any_of: &[Resource("service.namespace")],
+    why: "readers that select by it find nothing: the traces' files are empty although spans arrive",
+    fix: "set service.namespace from k8s.namespace.name with the collector's transform processor",
+};
+const POD: Need = Need {
+    any_of: &[Resource("k8s.pod.name")],
+    why: "algorithms cannot tell one pod from another, and labels of pods match nothing",
+    fix: "give the collector's k8s_attributes processor a rule that associates this signal with its pod",
+};
+const SERVICE: Need = Need {
+    any_of: &[Resource("service.name")],
+    why: "the records belong to no service, so that no algorithm can name it",
+    fix: "set OTEL_SERVICE_NAME, or derive service.name from the pod's labels in the collector",
+};
+const WORKLOAD: Need = Need {
+    any_of: &[
         Resource("k8s.container.name"),
         Resource("k8s.deployment.name"),
         Resource("k8s.statefulset.name"),
         Resource("service.name"),
     ],
-    "the points belong to no service, so that no algorithm can name it",
-    "let the collector's k8s_attributes processor extract the deployment, the stateful set and the container",
-);
-const LOG_TRACE: (&[Carrier], &str, &str) = (
-    &[TraceId],
-    "the service's log lines cannot be joined with its traces",
-    "switch on trace context in the logging of the service's OpenTelemetry SDK",
-);
-const METHOD: (&[Carrier], &str, &str) = (
-    &[Attribute(&["http.request.method", "http.method"])],
-    "the detector cannot tell the entrance's endpoints apart",
-    "instrument the entrance's HTTP server, or keep these attributes in the collector",
-);
-const STATUS: (&[Carrier], &str, &str) = (
-    &[Attribute(&["http.response.status_code", "http.status_code"])],
-    "the detector cannot tell a failed request from one that succeeded",
-    "instrument the entrance's HTTP server, or keep these attributes in the collector",
-);
+    why: "the points belong to no service, so that no algorithm can name it",
+    fix: "let the collector's k8s_attributes processor extract the deployment, the stateful set and the container",
+};
+const LOG_TRACE: Need = Need {
+    any_of: &[TraceId],
+    why: "the service's log lines cannot be joined with its traces",
+    fix: "switch on trace context in the logging of the service's OpenTelemetry SDK",
+};
+const METHOD: Need = Need {
+    any_of: &[Attribute(&["http.request.method", "http.method"])],
+    why: "the detector cannot tell the entrance's endpoints apart",
+    fix: "instrument the entrance's HTTP server, or keep these attributes in the collector",
+};
+const STATUS: Need = Need {
+    any_of: &[Attribute(&["http.response.status_code", "http.status_code"])],
+    why: "the detector cannot tell a failed request from one that succeeded",
+    fix: "instrument the entrance's HTTP server, or keep these attributes in the collector",
+};
 
 /// What every record of a point, a span or a line must carry, by signal.
-const TABLE: &[(Signal, Scope, (&[Carrier], &str, &str))] = &[
+const TABLE: &[(Signal, Scope, Need)] = &[
     (Signal::Traces, Scope::Each, NAMESPACE),
     (Signal::Traces, Scope::Each, SERVICE_NAMESPACE),
     (Signal::Traces, Scope::Each, POD),
@@ -128,8 +136,11 @@ impl Requirement {
 impl Registration {
     /// What the records of the system's required signals must carry.
     pub fn telemetry_contract(&self) -> Vec<Requirement> {
-        let required = |signal: &Signal| self.profile.required_signals.contains(signal);
-        let rows = TABLE.iter().filter(|(signal, ..)| required(signal));
-        rows.map(|&(signal, scope, (any_of, why, fix))| Requirement { signal, any_of, scope, why, fix }).collect()
+        let rows = TABLE.iter().filter(|(signal, ..)| self.profile.required_signals.contains(signal));
+        rows.map(|&(signal, scope, need)| {
+            let Need { any_of, why, fix } = need;
+            Requirement { signal, any_of, scope, why, fix }
+        })
+        .collect()
     }
 }
