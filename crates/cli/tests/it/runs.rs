@@ -14,7 +14,7 @@ fn run(state: &str) -> Value {
         "project_name": "default", "leaf_num": 1, "last_event": "datapack.build.started",
         "start_time": "2026-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z",
         "updated_at": "2026-01-01T00:00:00Z", "system": "ts", "fault_type": "pod_kill", "services": "ts-order-service",
-        "seed": 17,
+        "seed": 17, "origin_kind": "simulated",
     })
 }
 
@@ -197,7 +197,7 @@ fn the_beginning_of_an_id_is_enough_and_nonsense_is_refused_in_words() {
             data(json!({
                 "id": RUN, "type": "FullPipeline", "state": "Running", "status": "enabled", "group_id": RUN, "project_id": 1,
                 "project_name": "default", "leaf_num": 1, "last_event": "x", "start_time": "t", "created_at": "t",
-                "updated_at": "t", "system": "ts", "fault_type": "pod_kill", "services": "a", "seed": 17, "tasks": [],
+                "updated_at": "t", "system": "ts", "fault_type": "pod_kill", "services": "a", "seed": 17, "origin_kind": "simulated", "tasks": [],
                 "spec": {},
             }))
         }
