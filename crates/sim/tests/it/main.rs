@@ -4,6 +4,7 @@
 
 mod cluster;
 mod emergent;
+mod exposure;
 mod faults;
 mod mechanisms;
 mod output;
