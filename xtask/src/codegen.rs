@@ -1,4 +1,5 @@
-//! `cargo xtask codegen`: writes `contracts/` from the code. A test fails when one of them is stale.
+//! `cargo xtask codegen`: writes `contracts/` from the code and `docs/pictures/` from the simulation. A test fails when one of them
+//! is stale.
 
 use std::fs;
 use std::process::Command;
@@ -18,5 +19,9 @@ pub fn run() -> Result<()> {
     }
     fs::write(contracts.join("cli.json"), dump.stdout)?;
     println!("contracts are written to {}", contracts.display());
+    let mut draw = tools::cargo();
+    draw.args(["test", "--quiet", "--package", "sim", "--test", "it", "--", "emergent", "storms"]);
+    tools::run(draw.env("UPDATE_PICTURES", "1"))?;
+    println!("pictures are drawn in {}", tools::root().join("docs").join("pictures").display());
     Ok(())
 }

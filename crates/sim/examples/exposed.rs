@@ -44,7 +44,9 @@ fn params(row: &Capability) -> Value {
 fn main() -> Result<(), Problem> {
     let only = std::env::args().nth(1);
     println!("# Points where each fault is felt\n");
-    println!("Per capability and system the first point that was found to be exposed, at {LOAD} journeys a second, with");
+    println!(
+        "Per capability and system the first point that was found to be exposed, at {LOAD} journeys a second, with"
+    );
     println!("what the witness counted in 60 s. Made by `cargo run -p sim --example exposed`.\n");
     println!("| capability | system | service | target | parameters | passed | touched | unit |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -72,7 +74,12 @@ fn first_exposed(row: &Capability, system: &SystemData, found: &[Point]) -> Resu
         let spec = Spec {
             capability: row.name.to_owned(),
             service: point.service.clone(),
-            target: point.target.iter().filter(|(key, _)| *key != "service").map(|(k, v)| (k.clone(), v.clone())).collect(),
+            target: point
+                .target
+                .iter()
+                .filter(|(key, _)| *key != "service")
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
             params,
         };
         let resolved = match resolve(&spec, system) {

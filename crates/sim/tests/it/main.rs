@@ -11,5 +11,7 @@ mod output;
 mod picture;
 mod probe;
 mod queueing;
+mod storms;
 mod systems;
 mod telemetry;
+mod tiny;
