@@ -61,7 +61,7 @@ impl Default for Options {
             body_bytes: 64 << 20,
             limits: Limits::default(),
             times: TimeBounds::default(),
-            spill_bytes: 64 << 20,
+            spill_bytes: 24 << 20,
             flush_bytes: 32 << 20,
             queue_bytes: 64 << 20,
             backlog_bytes: 512 << 20,
