@@ -45,7 +45,7 @@ fn execution(site: &Site, run: &Value, algorithm: &str) -> Value {
     let ours = |execution: &&Value| {
         execution["datapack_name"] == run["injection_name"] && execution["algorithm_name"] == algorithm
     };
-    executions.as_array().unwrap().iter().find(ours).unwrap_or_else(|| panic!("{executions:#}")).clone()
+    executions["items"].as_array().unwrap().iter().find(ours).unwrap_or_else(|| panic!("{executions:#}")).clone()
 }
 
 #[test]
