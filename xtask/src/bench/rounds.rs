@@ -124,12 +124,13 @@ fn config(code: &str, key: &str, value: &str, kind: u8) -> String {
     )
 }
 
-/// The point of the entrance, or the first one when the entrance has none.
+/// The first point on the way of users behind the entrance: an entrance that is gone leaves no telemetry to build a pack from.
 fn target(server: &Server, binaries: &Path, code: &str) -> Result<Value> {
-    let points = server.ask(binaries, &["fault", "points", code, "--capability", CAPABILITY, "--all"])?;
-    let points = points.as_array().context("the points are no list")?;
+    let points =
+        server.ask(binaries, &["point", "list", "--system", code, "--capability", CAPABILITY, "--on-path", "--all"])?;
+    let points = points["items"].as_array().context("the points are no list")?;
     let entrance = field(code, "service")?;
-    let found = points.iter().find(|point| point["service"] == entrance).or_else(|| points.first());
+    let found = points.iter().find(|point| point["service"] != entrance);
     found.cloned().with_context(|| format!("{code} has no point for {CAPABILITY}"))
 }
 
