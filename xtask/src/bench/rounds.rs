@@ -86,7 +86,9 @@ fn write_seed(folder: &Path, codes: &[String]) -> Result<()> {
             &format!("  - {{type: 0, name: {name}, is_public: true, status: 1, versions: [{{name: builtin}}]}}\n");
     }
     containers += "  - type: 1\n    name: clickhouse\n    is_public: true\n    status: 1\n    versions:\n      \
-                   - {name: 1.0.0, image_ref: 'docker.io/clickhouse/clickhouse-server:25.8.2.29', command: bash /entrypoint.sh}\n";
+                   - name: 1.0.0\n        image_ref: 'docker.io/clickhouse/clickhouse-server:25.8.2.29'\n        \
+                   command: bash /entrypoint.sh\n        env_vars:\n          \
+                   - {key: NAMESPACE, type: 0, category: 0, value_type: 0, default_value: ns0, required: true, overridable: true}\n";
     for code in codes {
         let field = |key: &str| field(code, key);
         let versions = field("known_versions")?;
