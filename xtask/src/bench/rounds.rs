@@ -42,7 +42,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         samples,
         better: Better::Smaller,
         command: format!(
-            "aegisctl inject submit --system CODE --service ENTRANCE --capability {CAPABILITY}, for {}",
+            "aegisctl inject submit --system CODE --service SERVICE --capability {CAPABILITY}, for {}",
             codes.join(" ")
         ),
         beside: BTreeMap::from([("verdicts".to_owned(), ends.clone())]),
