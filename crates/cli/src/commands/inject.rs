@@ -70,10 +70,10 @@ pub struct Submit {
     #[arg(long, value_name = "TIME", value_parser = parse, allow_hyphen_values = true)]
     abnormal: Option<i64>,
     /// Load in journeys per second [default: 20]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = finite, allow_hyphen_values = true)]
     load: Option<f64>,
     /// Strength of the simulated noise, 0 to 2 [default: 1]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     noise: Option<f64>,
     /// Method that ranks suspects, `name` or `name:version`; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -325,6 +325,14 @@ fn read_text(path: &Path) -> Result<String> {
     })
 }
 
+/// A number that JSON can carry: one that is none would arrive as "not given".
+fn finite(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err(format!("`{text}` is no finite number")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,6 +354,7 @@ mod tests {
         let fault = parse_fault("ts-a  network_delay target_service=ts-b latency_ms=200").unwrap();
         assert_eq!((fault.service.as_str(), fault.capability.as_str()), ("ts-a", "network_delay"));
         assert_eq!(Value::Object(fault.params), json!({"target_service": "ts-b", "latency_ms": 200}));
+        assert!(["NaN", "inf", "-inf", "x"].iter().all(|text| finite(text).is_err()) && finite("0.5") == Ok(0.5));
         for wrong in ["", "ts-a", "ts-a pod_kill x", "ts-a pod_kill x=1 x=2"] {
             assert!(parse_fault(wrong).is_err(), "{wrong}");
         }

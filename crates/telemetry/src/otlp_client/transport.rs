@@ -223,7 +223,10 @@ fn retry_after(text: &str) -> Option<Duration> {
 fn grpc_answer(status: &Status) -> Answer {
     let after = RpcStatus::decode(status.details()).ok().and_then(|status| status.retry_delay());
     let message = format!("{:?}: {}", status.code(), status.message());
+    let broken = std::error::Error::source(status).is_some_and(|source| source.is::<tonic::transport::Error>());
     let later = match status.code() {
+        // The connection broke under the call: nobody has answered, so nobody has refused.
+        Code::Unknown if broken => true,
         Code::Cancelled
         | Code::DeadlineExceeded
         | Code::Aborted
