@@ -18,10 +18,6 @@ use model::{Problem, Result};
 
 use crate::config::Config;
 
-/// A simulation makes and drops many small things; with this allocator it takes a sixth less time than with the C library's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[derive(Parser)]
 #[command(name = "aegis", version, about = "A control plane for benchmarking root-cause analysis")]
 struct Cli {

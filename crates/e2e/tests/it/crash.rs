@@ -209,7 +209,9 @@ fn a_child_does_not_outlive_its_daemon() {
     // Stopped, so that it cannot end by itself; only SIGKILL ends a stopped process.
     round::signal(child, "-STOP");
     daemon.kill();
-    let lives = || std::path::Path::new(&format!("/proc/{child}")).exists();
+    // A dead process stays in the list until the system's first process has taken note.
+    let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    let lives = || state().rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));
     until("the child is gone", DEADLINE, || (!lives()).then_some(()));
     let daemon = stand.site.serve(&[]);
     stand.check_end(&run, before).unwrap();
