@@ -25,6 +25,7 @@ mod receive;
 mod refusal;
 mod reply;
 mod rows;
+mod rpc;
 mod segment;
 mod signal;
 mod status;

@@ -14,7 +14,7 @@ use crate::otlp::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,
 };
 use crate::receive::RETRY;
-use crate::{Accepted, Export};
+use crate::{Accepted, Export, rpc};
 
 /// What a refusal is in the two transports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,60 +82,16 @@ pub(crate) fn taken_json(export: Export, accepted: &Accepted) -> Value {
     json!({ "partialSuccess": { count: rejected.to_string(), "errorMessage": accepted.message(export) } })
 }
 
-/// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message)]
-struct Status {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, Message)]
-struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo`.
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    retry_delay: Option<Delay>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, PartialEq, Message)]
-struct Delay {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
-const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
-
 /// The status of a refused request, as protobuf.
 pub(crate) fn status(refused: Refused, problem: &Problem) -> Vec<u8> {
-    let details = refused.retry.map(|retry| {
-        let seconds = i64::try_from(retry.as_secs()).expect("seconds, not ages");
-        let delay = Delay { seconds, nanos: i32::try_from(retry.subsec_nanos()).expect("below a second") };
-        Any { type_url: RETRY_INFO.into(), value: RetryInfo { retry_delay: Some(delay) }.encode_to_vec() }
-    });
-    Status { code: refused.grpc as i32, message: problem.to_string(), details: details.into_iter().collect() }
-        .encode_to_vec()
+    rpc::Status::new(refused.grpc as i32, problem.to_string(), refused.retry).encode_to_vec()
 }
 
 /// The same as JSON.
 pub(crate) fn status_json(refused: Refused, problem: &Problem) -> Value {
     let details: Vec<Value> = refused
         .retry
-        .map(|retry| json!({ "@type": RETRY_INFO, "retryDelay": format!("{}s", retry.as_secs_f64()) }))
+        .map(|retry| json!({ "@type": rpc::RETRY_INFO, "retryDelay": format!("{}s", retry.as_secs_f64()) }))
         .into_iter()
         .collect();
     json!({ "code": refused.grpc as i32, "message": problem.to_string(), "details": details })

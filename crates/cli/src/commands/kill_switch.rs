@@ -128,6 +128,7 @@ fn recover(
                 .fix("the switch stays on and the work goes on; look with `aegisctl kill-switch status`")
                 .into());
         }
+        // Between two looks, up to the deadline above.
         std::thread::sleep(PAUSE);
         switch = client.kill_switch()?;
         if switch.active_faults.len() != left {

@@ -321,6 +321,7 @@ impl Args {
     fn wait(&self, started: Instant, passed: Duration) {
         let Some(speed) = self.speed.0 else { return };
         let due = started + Duration::from_secs_f64(passed.as_secs_f64() / speed);
+        // Not a wait for something to happen: keeping pace with the clock is what was asked for.
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 }
@@ -354,6 +355,7 @@ fn document(facts: &Facts, report: &SendReport) -> Value {
     let records: BTreeMap<&str, Value> = telemetry::Export::ALL
         .iter()
         .map(|export| {
+            // The report lists what was sent; of a kind that it does not list nothing was.
             let delivery = report.records.get(export).copied().unwrap_or_default();
             (export.as_str(), json!({"sent": delivery.sent, "refused": delivery.refused}))
         })

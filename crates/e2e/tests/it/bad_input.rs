@@ -134,7 +134,7 @@ fn a_wrong_seed_is_refused_with_its_line_and_stores_nothing() {
         let ran = register(&good.replacen(from, to, 1), "ts");
         refused(&ran, 2, code);
         let place = text(&ran.error()["place"]);
-        let found: usize = place.split(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or_default();
+        let found: usize = place.split(':').nth(1).and_then(|line| line.parse().ok()).expect(&place);
         assert!(place.starts_with("data.yaml:") && found.abs_diff(line) <= 1, "line {line}, not {place}");
     };
     slip("  - type:", "\t- type:", "yaml.tab");

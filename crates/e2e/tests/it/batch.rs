@@ -143,7 +143,10 @@ fn a_batch_that_is_killed_half_started_is_completed_and_taken_back() {
 /// The names of a run's faults that are live, as the outside world sees them.
 pub fn live_faults(site: &Site, namespace: &str) -> Vec<String> {
     let state = world::slot(&site.data(), namespace);
-    let faults = state["release"]["faults"].as_array().cloned().unwrap_or_default();
+    // A slot with nothing installed has no fault; whatever is installed lists its own.
+    let release = &state["release"];
+    let faults: &[Value] =
+        if release.is_null() { &[] } else { release["faults"].as_array().expect("a list of faults") };
     let live = faults.iter().filter(|fault| fault["ended_at"].is_null());
     live.map(|fault| text(&fault["object"]["name"])).collect()
 }

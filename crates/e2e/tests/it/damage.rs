@@ -75,7 +75,12 @@ fn a_damaged_state_of_a_slot_is_named_and_the_run_ends_when_it_is_put_right() {
     let watch = site.ctl(&["run", "watch", &run, "--timeout", "150s"]);
     let ended = site.ctl(&["run", "get", &run]).ok().json();
     match watch.code {
-        0 => assert_eq!(ended["state"], "Completed", "{ended:#}"),
+        0 => {
+            let pack = text(&ended["injection_name"]);
+            assert_eq!(site.ctl(&["datapack", "verify", &pack]).ok().json()["ok"], true, "{ended:#}");
+            let started = world::journal(&site).iter().filter(|entry| entry.effect == "fault_started").count();
+            assert_eq!((started, &ended["verdict"]), (1, &json!("anomaly")), "as if nothing had happened: {ended:#}");
+        }
         code => assert_eq!((code, text(&ended["reason"]).as_str()), (5, "release.absent"), "{ended:#}"),
     }
     world::until_clean(&site);

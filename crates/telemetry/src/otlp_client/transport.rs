@@ -13,8 +13,8 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use super::OtlpTarget;
-use crate::Export;
 use crate::otlp::{ExportLogsServiceResponse, ExportMetricsServiceResponse, ExportTraceServiceResponse};
+use crate::{Export, rpc};
 
 /// How OTLP travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,7 @@ impl OtlpProtocol {
 }
 
 /// What one try came to.
+#[derive(Debug)]
 pub enum Answer {
     /// Taken, but for `refused` records.
     Taken { refused: u64, message: String },
@@ -177,7 +178,10 @@ fn taken(export: Export, body: &[u8]) -> Answer {
     };
     match partial {
         Ok(None) => Answer::Taken { refused: 0, message: String::new() },
-        Ok(Some((refused, message))) => Answer::Taken { refused: u64::try_from(refused).unwrap_or_default(), message },
+        Ok(Some((refused, message))) => match u64::try_from(refused) {
+            Ok(refused) => Answer::Taken { refused, message },
+            Err(_) => Answer::Refused(format!("the answer says that {refused} records were refused")),
+        },
         Err(error) => Answer::Refused(format!("the answer is no OTLP: {error}")),
     }
 }
@@ -199,7 +203,7 @@ fn http_answer(export: Export, mut response: ureq::http::Response<ureq::Body>) -
         };
     }
     let said = if is_proto {
-        RpcStatus::decode(body.as_slice()).map(|status| status.message).unwrap_or_default()
+        rpc::Status::decode(body.as_slice()).map(|status| status.message).unwrap_or_default()
     } else {
         String::from_utf8_lossy(&body).chars().take(200).collect()
     };
@@ -221,7 +225,7 @@ fn retry_after(text: &str) -> Option<Duration> {
 
 /// By the table of the OTLP specification; an exhausted receiver is tried again only when it says when.
 fn grpc_answer(status: &Status) -> Answer {
-    let after = RpcStatus::decode(status.details()).ok().and_then(|status| status.retry_delay());
+    let after = rpc::Status::decode(status.details()).ok().and_then(|status| status.retry_delay());
     let message = format!("{:?}: {}", status.code(), status.message());
     let broken = std::error::Error::source(status).is_some_and(|source| source.is::<tonic::transport::Error>());
     let later = match status.code() {
@@ -241,49 +245,6 @@ fn grpc_answer(status: &Status) -> Answer {
     }
     let reached = after.is_some() || !matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded);
     Answer::Later { after, message, reached }
-}
-
-/// `google.rpc.Status`, as gRPC carries it in a trailer and OTLP/HTTP in the body of an error.
-#[derive(Clone, PartialEq, Message)]
-struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, Message)]
-struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo` and `google.protobuf.Duration`.
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    delay: Option<Delay>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Delay {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
-impl RpcStatus {
-    fn retry_delay(&self) -> Option<Duration> {
-        let info = self.details.iter().find(|any| any.type_url.ends_with("/google.rpc.RetryInfo"))?;
-        let delay = RetryInfo::decode(info.value.as_slice()).ok()?.delay?;
-        Some(Duration::new(u64::try_from(delay.seconds).ok()?, u32::try_from(delay.nanos).ok()?))
-    }
 }
 
 /// Messages that are encoded already, and answers as they come.
@@ -327,6 +288,7 @@ impl Decoder for Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::otlp::ExportTracePartialSuccess;
 
     fn target(endpoint: &str, protocol: Option<OtlpProtocol>) -> OtlpTarget {
         let second = Duration::from_secs(1);
@@ -358,14 +320,38 @@ mod tests {
         assert_eq!(retry_after(" 7 "), Some(Duration::from_secs(7)));
         assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO), "an instant in the past");
         assert_eq!(retry_after("soon"), None);
-        let info = RetryInfo { delay: Some(Delay { seconds: 2, nanos: 500_000_000 }) }.encode_to_vec();
-        let any = Any { type_url: "type.googleapis.com/google.rpc.RetryInfo".into(), value: info };
-        let details = RpcStatus { code: 8, message: "full".into(), details: vec![any] }.encode_to_vec();
+        let details = rpc::Status::new(8, "full".into(), Some(Duration::from_millis(2500))).encode_to_vec();
         let asked = Status::with_details(Code::ResourceExhausted, "full", details.into());
         let Answer::Later { after, reached: true, .. } = grpc_answer(&asked) else { panic!("it is to be tried again") };
         assert_eq!(after, Some(Duration::from_millis(2500)));
         assert!(matches!(grpc_answer(&Status::resource_exhausted("too large")), Answer::Refused(_)));
         assert!(matches!(grpc_answer(&Status::invalid_argument("no")), Answer::Refused(_)));
         assert!(matches!(grpc_answer(&Status::unavailable("no")), Answer::Later { after: None, reached: false, .. }));
+    }
+
+    #[test]
+    fn what_a_receiver_cannot_mean_is_no_success() {
+        let partial_success = Some(ExportTracePartialSuccess { rejected_spans: -1, error_message: String::new() });
+        let answer = ExportTraceServiceResponse { partial_success }.encode_to_vec();
+        assert!(matches!(taken(Export::Traces, &answer), Answer::Refused(_)));
+    }
+
+    #[test]
+    fn a_connection_that_breaks_under_a_call_is_no_refusal() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("grpc://{}", listener.local_addr().unwrap());
+        let receiver = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut connection, _) = listener.accept().unwrap();
+            // HTTP/2 begins: empty settings; then what was sent is read and the connection is gone.
+            connection.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
+            let mut some = [0; 4096];
+            assert!(connection.read(&mut some).unwrap() > 0);
+        });
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let transport = Transport::new(target(&endpoint, None), runtime.handle()).unwrap();
+        let answer = transport.send(Export::Traces, b"");
+        receiver.join().unwrap();
+        assert!(matches!(answer, Answer::Later { .. }), "{answer:?}");
     }
 }
