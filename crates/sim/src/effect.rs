@@ -138,7 +138,7 @@ impl World {
     pub fn witness(&self, name: &str) -> Result<Witness, Problem> {
         let carried = &self.effects.carried[self.carried(name)?];
         let live = || carried.mechanism.as_ref().map(|mechanism| mechanism.tally(self, carried.tag));
-        let tally = carried.tally.clone().or_else(live).unwrap_or_default();
+        let tally = carried.tally.clone().or_else(live).expect("a fault has its mechanism until its tally is taken");
         let row = capability(carried.capability)?;
         let pod = |slot: u16| match carried.pods.iter().find(|(hit, _)| *hit == slot) {
             Some((_, name)) => name.clone(),

@@ -147,10 +147,10 @@ impl Load {
                 Ok::<_, hyper::Error>((head, body.collect().await?.to_bytes()))
             };
             match answer.await {
-                Ok((head, body)) if head.status.is_success() => {
-                    let answer = ExportTraceServiceResponse::decode(body).unwrap_or_default();
-                    counts.success(self.spans_per_body, &answer);
-                }
+                Ok((head, body)) if head.status.is_success() => match ExportTraceServiceResponse::decode(body) {
+                    Ok(answer) => counts.success(self.spans_per_body, &answer),
+                    Err(error) => counts.failure(format!("the answer is no OTLP: {error}")).await,
+                },
                 Ok((head, body)) => {
                     let text = String::from_utf8_lossy(&body).into_owned();
                     counts.failure(format!("{}: {text}", head.status)).await;
@@ -202,7 +202,9 @@ impl Counts {
     fn success(&self, spans: usize, answer: &ExportTraceServiceResponse) {
         self.spans.fetch_add(spans as u64, Ordering::Relaxed);
         let rejected = answer.partial_success.as_ref().map_or(0, |partial| partial.rejected_spans);
-        self.refused.fetch_add(u64::try_from(rejected).unwrap_or(0), Ordering::Relaxed);
+        // A receiver that counts below zero is not to be believed: nothing of the body counts as accepted.
+        let rejected = u64::try_from(rejected).unwrap_or(spans as u64);
+        self.refused.fetch_add(rejected, Ordering::Relaxed);
     }
 
     /// Counts it and waits a little, as a sender that is told to come back does.

@@ -9,14 +9,24 @@ use testkit::process::{Site, until};
 
 /// The journal of effects, oldest first.
 pub fn journal(site: &Site) -> Vec<JournalEntry> {
-    let text = std::fs::read_to_string(site.data().join("sim/journal.ndjson")).unwrap_or_default();
+    let bytes = read(&site.data().join("sim/journal.ndjson")).unwrap_or_default();
+    let text = String::from_utf8(bytes).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The state of a namespace, or null.
 pub fn slot(data: &Path, namespace: &str) -> Value {
     let file = data.join(format!("sim/slots/{namespace}.json"));
-    std::fs::read(file).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+    read(&file).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+}
+
+/// A file of the outside world; `None` when there is none, which is not the same as one that cannot be read.
+fn read(file: &Path) -> Option<Vec<u8>> {
+    match std::fs::read(file) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => panic!("{}: {error}", file.display()),
+    }
 }
 
 /// The namespaces that have a release.

@@ -61,7 +61,8 @@ fn change(effect: &Effect) -> Option<Change> {
 
 /// A patch changes members. Readers do not mind members that they do not know, and most do not read a given one.
 fn patched(patch: &str) -> Body {
-    let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(patch).unwrap_or_default();
+    let members: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(patch).expect("the table takes nothing but a JSON object");
     let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
     names.sort_unstable();
     Body::Wrong { key: name_key(&names.join(",")), percent: READ_A_MEMBER }
