@@ -121,7 +121,7 @@ pub struct Log {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub time: i64,
-    /// First of container, deployment, stateful set, service name, as the public adapter does.
+    /// First of deployment, stateful set, service name.
     pub service: u32,
     pub metric: u32,
     /// A series is one (metric, resource, attributes) combination; index of its canonical text in [`Names`].

@@ -29,6 +29,20 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * share
 }
 
+/// Pearson's correlation of two samples of one length; zero when one of them does not vary.
+pub fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let (centre_a, centre_b) = (mean(a), mean(b));
+    let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+    for (x, y) in a.iter().zip(b) {
+        let (x, y) = (x - centre_a, y - centre_b);
+        ab += x * y;
+        aa += x * x;
+        bb += y * y;
+    }
+    let scale = (aa * bb).sqrt();
+    if scale > 0.0 { (ab / scale).clamp(-1.0, 1.0) } else { 0.0 }
+}
+
 /// Sorts finite numbers ascending.
 pub fn sort(sample: &mut [f64]) {
     sample.sort_unstable_by(f64::total_cmp);

@@ -84,7 +84,17 @@ impl Table {
         &self.cells(column)[from..]
     }
 
-    fn cells(&self, column: usize) -> &[f64] {
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Rows of the normal window; they come first.
+    pub const fn normal_rows(&self) -> usize {
+        self.normal_rows
+    }
+
+    /// A column's values, one per row, not a number before its first one.
+    pub fn cells(&self, column: usize) -> &[f64] {
         &self.values[column * self.rows..(column + 1) * self.rows]
     }
 

@@ -17,8 +17,9 @@ use crate::schema::Signal;
 /// OTLP's number for points that run since the process started.
 const CUMULATIVE: i32 = 2;
 
-/// What the public adapter takes as a point's service, in this order, before the record's own service name.
-const SERVICE_KEYS: [&str; 3] = ["k8s.container.name", "k8s.deployment.name", "k8s.statefulset.name"];
+/// What a point belongs to: its workload, and what has none to its record's own service name. The public adapter asks for
+/// the container first, which is called alike in every pod of some systems and is no candidate in others.
+const SERVICE_KEYS: [&str; 2] = ["k8s.deployment.name", "k8s.statefulset.name"];
 
 /// Names of a file, and the series that its points belong to.
 #[derive(Default)]

@@ -1,0 +1,35 @@
+//! Regression-based hypothesis testing (Li et al., CIRCA, KDD 2022): how far a column departs from what its parents explain.
+
+use nalgebra::{DMatrix, DVector};
+
+use crate::statistics::{deviation, mean};
+
+/// A linear regression with intercept of `target` on `parents`, fitted to the first `trained` rows; gives the residuals of
+/// the `tested` last rows in deviations of the training residuals. Without parents the plain z-scores. A deviation of zero
+/// counts as one. O(rows · parents²).
+pub fn departures(target: &[f64], parents: &[&[f64]], trained: usize, tested: usize) -> Vec<f64> {
+    let first_tested = target.len() - tested;
+    if parents.is_empty() {
+        return scores(&target[..trained], &target[first_tested..]);
+    }
+    let width = parents.len() + 1;
+    let row = |row: usize, column: usize| if column == 0 { 1.0 } else { parents[column - 1][row] };
+    // Centring keeps large byte counts from drowning the rest.
+    let centres: Vec<f64> = parents.iter().map(|parent| mean(&parent[..trained])).collect();
+    let cell = |at: usize, column: usize| row(at, column) - if column == 0 { 0.0 } else { centres[column - 1] };
+    let matrix = DMatrix::from_fn(trained, width, cell);
+    let answer = DVector::from_column_slice(&target[..trained]);
+    let weights = matrix.svd(true, true).solve(&answer, 1e-9).unwrap_or_else(|_| DVector::zeros(width));
+    let residual = |at: usize| target[at] - (0..width).map(|column| weights[column] * cell(at, column)).sum::<f64>();
+    let train: Vec<f64> = (0..trained).map(residual).collect();
+    let test: Vec<f64> = (first_tested..target.len()).map(residual).collect();
+    scores(&train, &test)
+}
+
+fn scores(train: &[f64], test: &[f64]) -> Vec<f64> {
+    let (centre, spread) = (mean(train), deviation(train, 0));
+    let count = train.len() as f64;
+    let rounding = count * f64::EPSILON * spread * spread + (count * centre * f64::EPSILON).powi(2);
+    let scale = if spread * spread <= rounding { 1.0 } else { spread };
+    test.iter().map(|value| (value - centre) / scale).collect()
+}
