@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use datapack::Pack;
 use model::Result;
-use rca::algorithm::{Algorithm, algorithms};
 use rayon::prelude::*;
+use rca::algorithm::{Algorithm, algorithms};
 
 /// Hits at rank 1, at rank 3, at rank 5, the sum of reciprocal ranks, packs, seconds.
 type Tally = [f64; 6];

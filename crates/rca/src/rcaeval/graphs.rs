@@ -3,12 +3,13 @@
 //! Slips and shortcuts, kept: the graph is learned from both windows together, so it also holds what the fault ties
 //! together; nothing says which column is the symptom, the walk starts anywhere; an undirected edge counts both ways;
 //! `granger_pagerank` walks from effects to causes because its matrix happens to be written that way, and answers with the
-//! columns in their order when it finds no edge. Where the program fails (columns that determine one another, a lagged
+//! columns in their order when it finds no edge; PageRank is that of scikit-network 0.33, which stops after ten rounds and
+//! gives a node without arcs what it would have to share out among all. Where the program fails (columns that determine one another, a lagged
 //! column that stands still) it prints a line and answers with the columns in their order; here that is an error.
 
 use super::preprocess::prepare;
 use super::{Ranking, descending};
-use crate::causal::pagerank::{Arc, pagerank, uniform};
+use crate::causal::pagerank::{Arc, weights_out};
 use crate::causal::skeleton::{FisherZ, Untestable, skeleton};
 use crate::causal::{Mixed, granger};
 use crate::wide::Wide;
@@ -29,7 +30,7 @@ pub fn pc_pagerank(table: &Wide) -> Result<Ranking, Untestable> {
     if arcs.is_empty() {
         return Err(Untestable);
     }
-    let scores = pagerank(columns.len(), &arcs, DAMPING, &uniform(columns.len()));
+    let scores = pagerank(columns.len(), &arcs);
     Ok(descending(columns.iter().map(|column| column.index).zip(scores).collect()))
 }
 
@@ -47,11 +48,7 @@ pub fn granger_pagerank(table: &Wide) -> Result<Ranking, Untestable> {
             }
         }
     }
-    let scores = if arcs.is_empty() {
-        vec![0.0; columns.len()]
-    } else {
-        pagerank(columns.len(), &arcs, DAMPING, &uniform(columns.len()))
-    };
+    let scores = if arcs.is_empty() { vec![0.0; columns.len()] } else { pagerank(columns.len(), &arcs) };
     Ok(descending(columns.iter().map(|column| column.index).zip(scores).collect()))
 }
 
@@ -61,4 +58,34 @@ fn causes(effect: &[f64], cause: &[f64]) -> Result<bool, Untestable> {
         found |= granger::tests(effect, cause, lag).ok_or(Untestable)?.mean() < ALPHA;
     }
     Ok(found)
+}
+
+/// Ten rounds at most, fewer when the sum of changes is below 1e-6.
+fn pagerank(size: usize, arcs: &[Arc]) -> Vec<f64> {
+    const ROUNDS: usize = 10;
+    const TOLERANCE: f64 = 1e-6;
+    let out = weights_out(size, arcs);
+    let kept = |node: usize| (if out[node] > 0.0 { 1.0 - DAMPING } else { 1.0 }) / size as f64;
+    let base: Vec<f64> = (0..size).map(kept).collect();
+    let mut scores = base.clone();
+    for _ in 0..ROUNDS {
+        let total: f64 = scores.iter().sum();
+        let mut next: Vec<f64> = base.iter().map(|base| base * total).collect();
+        for (from, to, weight) in arcs {
+            next[*to] += DAMPING * weight / out[*from] * scores[*from];
+        }
+        normalise(&mut next);
+        let change: f64 = scores.iter().zip(&next).map(|(a, b)| (a - b).abs()).sum();
+        if change < TOLERANCE {
+            break;
+        }
+        scores = next;
+    }
+    normalise(&mut scores);
+    scores
+}
+
+fn normalise(values: &mut [f64]) {
+    let total: f64 = values.iter().sum();
+    values.iter_mut().for_each(|value| *value /= total);
 }
