@@ -97,6 +97,7 @@ pub struct DetectorResult {
     pub span_name: String,
     /// JSON text of the issues found; `{}` when there is none.
     pub issues: String,
+    #[serde(default)]
     pub abnormal_avg_duration: Option<f64>,
     pub normal_avg_duration: Option<f64>,
     pub abnormal_p90: Option<f64>,
@@ -107,6 +108,47 @@ pub struct DetectorResult {
     pub normal_p99: Option<f64>,
     pub abnormal_succ_rate: Option<f64>,
     pub normal_succ_rate: Option<f64>,
+}
+
+/// What a method that runs elsewhere found. As the public contract has it: names are compared as text, so a service may be
+/// named more than once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RankingUpload {
+    /// Seconds that the method took; more than 0.
+    pub duration: f64,
+    /// At least one.
+    pub results: Vec<UploadedSuspect>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UploadedSuspect {
+    /// `service`, `pod`, `container`, `metric`, `function` or `span`.
+    pub level: String,
+    pub result: String,
+    /// From 1, each once in the whole upload.
+    pub rank: i32,
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub confidence: Option<f64>,
+}
+
+/// What a detector that runs elsewhere saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DetectorUpload {
+    /// Seconds that the detector took; more than 0.
+    pub duration: f64,
+    /// At least one.
+    pub results: Vec<DetectorResult>,
+}
+
+/// Receipt of an upload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UploadReply {
+    pub result_count: i32,
+    pub uploaded_at: String,
+    /// Of a detector: whether it saw an issue.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub has_anomalies: Option<bool>,
 }
 
 /// Which executions are wanted.

@@ -52,6 +52,8 @@ pub struct Injection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Label {
     pub key: String,
+    /// Empty for a label that is only there or not.
+    #[serde(default)]
     pub value: String,
 }
 
@@ -106,6 +108,33 @@ pub struct InjectionQuery {
     /// Short code of a system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
+}
+
+/// Which injections are wanted, in one body. A filter that is not listed here is refused: it would have no effect.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InjectionSearch {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<i32>,
+    /// A part of the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_pattern: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Vec<String>>,
+    /// Numbers of states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub states: Option<Vec<i32>>,
+    /// All of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<Label>>,
+    /// Labels are always shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_labels: Option<bool>,
+    /// The run is always shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_task: Option<bool>,
 }
 
 /// The files of a datapack.

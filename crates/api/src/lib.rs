@@ -6,6 +6,7 @@
 pub mod algorithm;
 pub mod auth;
 pub mod board;
+pub mod container;
 pub mod doctor;
 pub mod envelope;
 pub mod event;
@@ -15,6 +16,7 @@ pub mod injection;
 pub mod kill_switch;
 pub mod local;
 pub mod otel;
+pub mod project;
 pub mod run;
 pub mod spec;
 pub mod submit;

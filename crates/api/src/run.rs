@@ -12,7 +12,7 @@ use crate::task::Task;
 pub struct Run {
     #[schema(value_type = String, format = Uuid)]
     pub id: RunId,
-    /// `FullPipeline`.
+    /// `FullPipeline`, or `AlgorithmRun` for one method on a datapack that is there already.
     #[serde(rename = "type")]
     pub kind: String,
     /// `Pending`, `Running`, `Completed`, `Failed` or `Cancelled`.

@@ -119,6 +119,9 @@ pub struct AlgorithmChoice {
     pub limit_seconds: u64,
     /// Most memory that its process may use, in MiB.
     pub limit_memory_mib: u64,
+    /// It runs elsewhere, and its answer is uploaded within [`Self::limit_seconds`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
 }
 
 impl RunSpec {

@@ -1,15 +1,21 @@
 //! The parts that the server works with. What it does with them is in one file per resource.
 
+pub mod access;
 mod algorithm;
 mod board;
+mod container;
 mod doctor;
 pub mod download;
 pub mod event;
+mod execute;
 mod fault;
+mod guided;
 mod health;
 mod injection;
 mod kill_switch;
+mod label;
 mod otel;
+mod project;
 mod register;
 mod release;
 mod run;
@@ -17,6 +23,7 @@ mod scores;
 mod submit;
 mod system;
 mod task;
+mod upload;
 mod why;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +35,7 @@ use cluster::Cluster;
 use model::Result;
 use tokio::sync::watch;
 
-use crate::auth::Tokens;
+use crate::auth::{Access, Tokens};
 
 /// What a detector or an algorithm may use, unless a run says otherwise.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +66,7 @@ pub struct App {
 struct Inner {
     parts: Parts,
     tokens: Tokens,
+    access: Access,
     started: Instant,
     closing: watch::Sender<bool>,
 }
@@ -74,8 +82,9 @@ impl App {
             tracing::info!("declared settings: {}", fresh.join(", "));
         }
         let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
+        let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);
-        Ok(Self { inner: Arc::new(Inner { parts, tokens, started: Instant::now(), closing }) })
+        Ok(Self { inner: Arc::new(Inner { parts, tokens, access, started: Instant::now(), closing }) })
     }
 
     /// The file that holds the administrator's token, mode 0600.
@@ -94,6 +103,10 @@ impl App {
 
     pub(crate) fn tokens(&self) -> &Tokens {
         &self.inner.tokens
+    }
+
+    fn access(&self) -> &Access {
+        &self.inner.access
     }
 
     fn store(&self) -> &store::Store {

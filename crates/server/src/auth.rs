@@ -1,25 +1,28 @@
 //! Who may call: bearer tokens, of which only hashes are stored.
 
+mod attempts;
+pub mod rule;
+mod seal;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use api::auth::Profile;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::future::BoxFuture;
 use model::{ErrorKind, Problem, Result};
-use sha2::{Digest, Sha256};
-use store::{Store, Token, TokenRole};
-use uuid::Uuid;
+use store::{NewToken, Store, Token, TokenOrigin, TokenRole, fresh_secret, secret_hash};
+use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::reply::Refusal;
 
-/// Name of the administrator's token in the store, and of its file.
+/// Name of the administrator's token in the store, and its file.
 const ADMIN: &str = "admin";
 const FILE: &str = "admin.token";
 
@@ -28,15 +31,43 @@ const FILE: &str = "admin.token";
 pub struct Caller(Token);
 
 impl Caller {
+    pub fn token(&self) -> &Token {
+        &self.0
+    }
+
     pub fn profile(&self) -> Profile {
         Profile {
             id: self.0.id,
             username: self.0.name.clone(),
             role: self.0.role.as_str().to_owned(),
-            auth_type: "token".into(),
+            auth_type: match self.0.origin {
+                TokenOrigin::File => "token",
+                TokenOrigin::Password(_) => "password",
+                TokenOrigin::Key(_) => "api_key",
+                TokenOrigin::Execution(_) => "execution",
+            }
+            .into(),
             is_active: true,
             expires_at: self.0.expires_at.map(|at| at.to_string()),
         }
+    }
+}
+
+pub use seal::random;
+
+/// What logging in needs beside the store.
+pub struct Access {
+    pub seal: seal::Seal,
+    pub attempts: attempts::Attempts,
+    /// Password hashing takes a core and 19 MiB each: two at once are enough.
+    pub hashing: Semaphore,
+}
+
+impl Access {
+    /// # Errors
+    /// `keys.file_unusable`.
+    pub fn open(data: &Path) -> Result<Self> {
+        Ok(Self { seal: seal::Seal::open(data)?, attempts: attempts::Attempts::default(), hashing: Semaphore::new(2) })
     }
 }
 
@@ -71,22 +102,30 @@ impl Tokens {
     }
 
     async fn replace_admin(&self) -> Result<()> {
-        let token = format!("aegis_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+        let token = fresh_secret("aegis");
         // The file first: a token that is stored and that nobody has would lock everybody out.
         write_private(&self.file, &token).map_err(|error| {
             Problem::new(ErrorKind::Missing, "token.file_unwritable", "the administrator's token cannot be written")
                 .place(self.file.display().to_string())
                 .found(error.to_string())
         })?;
-        for old in self.store.tokens().await?.iter().filter(|old| old.name == ADMIN && old.revoked_at.is_none()) {
+        let from_file = |old: &&Token| old.origin == TokenOrigin::File && old.revoked_at.is_none();
+        for old in self.store.tokens().await?.iter().filter(from_file) {
             self.store.revoke_token(old.id).await?;
         }
-        self.store.add_token(ADMIN, &hash(&token), TokenRole::Admin, None).await?;
+        let admin = NewToken {
+            name: ADMIN.to_owned(),
+            role: TokenRole::Admin,
+            origin: TokenOrigin::File,
+            expires_at: None,
+            session_at: None,
+        };
+        self.store.add_token(&admin, &secret_hash(&token)).await?;
         Ok(())
     }
 
     fn authenticate(&self, token: &str) -> BoxFuture<'static, Result<Token>> {
-        let (store, hash) = (self.store.clone(), hash(token));
+        let (store, hash) = (self.store.clone(), secret_hash(token));
         Box::pin(async move { store.authenticate(&hash).await })
     }
 
@@ -112,19 +151,20 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
     });
     let caller = app.tokens().identify(token.as_deref()).await?;
+    // Without a route there is nothing to protect: the answer is that there is none.
+    if let Some(matched) = request.extensions().get::<MatchedPath>() {
+        let route = matched.as_str().strip_prefix(api::PREFIX).unwrap_or(matched.as_str());
+        rule::allow(caller.token(), request.method(), route, request.uri().path())?;
+    }
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
-/// Tokens are random and long, so one round is enough.
-fn hash(token: &str) -> String {
-    hex::encode(Sha256::digest(token.as_bytes()))
-}
-
-fn write_private(path: &Path, token: &str) -> io::Result<()> {
+/// Writes a secret aside and moves it into place, readable by this user alone.
+fn write_private(path: &Path, secret: &str) -> io::Result<()> {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
-    file.write_all(format!("{token}\n").as_bytes())?;
+    file.write_all(format!("{secret}\n").as_bytes())?;
     file.sync_all()?;
     fs::rename(&part, path)
 }

@@ -5,12 +5,14 @@
 mod algorithm;
 mod auth;
 mod board;
+mod container;
 mod doctor;
 mod fault;
 mod health;
 mod injection;
 mod kill_switch;
 mod otel;
+mod project;
 mod run;
 mod stream;
 mod submit;
@@ -33,14 +35,23 @@ use crate::reply::{after_panic, no_such_method, no_such_route, seal};
 /// Largest body of a request, in bytes: a seed of three files of the largest size.
 pub const LARGEST_BODY: usize = 16 * 1024 * 1024;
 
-/// Routes that answer without a token: they name nothing that is not public.
+/// Routes that answer without a token: they name nothing that is not public, or give a token to who proves a right to it.
 fn open() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(health::health)).routes(routes!(health::ready))
+    OpenApiRouter::new()
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(auth::login))
+        .routes(routes!(auth::login_by_key))
+        .routes(routes!(auth::refresh))
 }
 
 fn closed() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(auth::profile))
+        .routes(routes!(auth::keys, auth::make_key))
+        .routes(routes!(auth::revoke_key))
+        .routes(routes!(auth::users))
+        .routes(routes!(auth::set_password))
         .routes(routes!(health::status))
         .routes(routes!(doctor::doctor))
         .routes(routes!(system::list))
@@ -64,6 +75,8 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(task::logs))
         .routes(routes!(injection::list))
         .routes(routes!(injection::show))
+        .routes(routes!(injection::search))
+        .routes(routes!(injection::label))
         .routes(routes!(injection::files))
         .routes(routes!(injection::file))
         .routes(routes!(injection::archive))
@@ -71,6 +84,19 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(algorithm::algorithms))
         .routes(routes!(algorithm::executions))
         .routes(routes!(algorithm::execution))
+        .routes(routes!(algorithm::upload_ranking))
+        .routes(routes!(algorithm::upload_detection))
+        .routes(routes!(algorithm::label))
+        .routes(routes!(project::execute_anywhere))
+        .routes(routes!(project::list, project::create))
+        .routes(routes!(project::show))
+        .routes(routes!(project::injections))
+        .routes(routes!(project::search))
+        .routes(routes!(project::inject))
+        .routes(routes!(project::executions))
+        .routes(routes!(project::execute))
+        .routes(routes!(container::list))
+        .routes(routes!(container::show))
         .routes(routes!(board::board))
 }
 
@@ -105,6 +131,8 @@ pub fn router(app: App) -> Router {
     let guarded = closed.route_layer(middleware::from_fn_with_state(app.clone(), crate::auth::guard));
     Router::new()
         .nest(api::PREFIX, open.merge(guarded))
+        // Where older clients look for it.
+        .route("/system/health", get(health::health))
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))

@@ -151,7 +151,7 @@ impl Store {
                 run.row.retry_count += 1;
                 run.row.cancel_requested = false;
                 run.row.pause_requested = false;
-                if pack != PackState::DetectorSuccess {
+                if pack != PackState::DetectorSuccess && !run.row.ranks_only {
                     run.row.verdict = None;
                 }
                 run.explain(None, None);
@@ -297,10 +297,10 @@ async fn pack_before(run: &Locked<'_>, row: &entity::task::Model, kind: TaskKind
 }
 
 async fn current_pack(run: &Locked<'_>) -> Work<PackState> {
-    let found = entity::injection::Entity::find()
-        .filter(entity::injection::Column::RunId.eq(run.row.id.as_str()))
-        .one(run.tx)
-        .await?;
+    let found = match run.row.injection_id {
+        Some(id) => entity::injection::Entity::find_by_id(id).one(run.tx).await?,
+        None => None,
+    };
     let row = found.ok_or_else(|| crate::missing::not_found("datapack.unknown", "datapack of this run", run.id))?;
     word("datapack state", row.state, PackState::from_code)
 }

@@ -88,6 +88,52 @@ entity!(token = "tokens" {
     expires_at: Option<i64>,
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
+    origin: String,
+    session_at: Option<i64>,
+});
+
+entity!(user = "users" {
+    #[sea_orm(primary_key)]
+    id: i32,
+    name: String,
+    role: String,
+    password_hash: String,
+    created_at: i64,
+    updated_at: i64,
+});
+
+entity!(api_key = "api_keys" {
+    #[sea_orm(primary_key)]
+    id: i32,
+    key_id: String,
+    name: String,
+    role: String,
+    sealed_secret: String,
+    created_by: String,
+    created_at: i64,
+    expires_at: Option<i64>,
+    last_used_at: Option<i64>,
+    revoked_at: Option<i64>,
+});
+
+entity!(
+    /// Words that signed calls used already.
+    nonce = "nonces" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    key_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    nonce: String,
+    expires_at: i64,
+});
+
+entity!(
+    /// What a program of others handed over for an execution.
+    upload = "uploads" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    execution_id: i32,
+    findings: String,
+    duration_s: f64,
+    uploaded_at: i64,
 });
 
 entity!(run_group = "run_groups" {
@@ -128,6 +174,7 @@ entity!(run = "runs" {
     updated_at: i64,
     started_at: Option<i64>,
     ended_at: Option<i64>,
+    ranks_only: bool,
 });
 
 entity!(
@@ -209,6 +256,8 @@ entity!(execution = "executions" {
     created_at: i64,
     updated_at: i64,
     superseded_at: Option<i64>,
+    remote: bool,
+    labels: Option<String>,
 });
 
 entity!(answer = "answers" {

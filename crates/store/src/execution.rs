@@ -57,7 +57,11 @@ pub struct Execution {
     /// Seconds that its process took.
     pub duration_s: f64,
     pub seed: u64,
-    /// What it could choose from, the same for every method of the datapack.
+    /// Its method runs elsewhere: the answer is uploaded.
+    pub remote: bool,
+    /// A JSON object of text.
+    pub labels: Value,
+    /// What it could choose from, the same for every method of the datapack; absent when nobody told.
     pub candidates: Option<Vec<String>>,
     /// Stable code of a failure.
     pub reason: Option<String>,
@@ -73,18 +77,21 @@ pub struct NewExecution {
     pub role: Role,
     pub injection: InjectionId,
     pub seed: u64,
+    /// Its method runs elsewhere: the answer is uploaded.
+    pub remote: bool,
 }
 
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionResult {
     pub duration_s: f64,
+    /// Empty when nobody told.
     pub candidates: Vec<String>,
     pub outcome: std::result::Result<Findings, TaskError>,
 }
 
 /// What a method found.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// Ranked suspects, of all levels.
     pub answers: Vec<Answer>,
@@ -93,7 +100,7 @@ pub struct Findings {
 }
 
 /// What the detector saw at one entrance.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DetectorRow {
     pub span_name: String,
     /// The issues found: a JSON object, empty when there is none.
@@ -116,6 +123,8 @@ impl Execution {
             state: word("execution state", row.state, ExecutionState::from_code)?,
             duration_s: row.duration_s,
             seed: seed_from_sql(row.seed),
+            remote: row.remote,
+            labels: optional_json("labels", row.labels.as_deref())?.unwrap_or_else(|| json!({})),
             candidates: optional_json("list of candidates", row.candidates.as_deref())?,
             reason: row.reason,
             message: row.message,
@@ -137,7 +146,7 @@ impl Store {
                 let (mut run, _) = held(tx, claim).await?;
                 let id = match by_task(tx, claim.task).await? {
                     Some(row) => reopen(&run, row).await?,
-                    None => insert(&run, claim.task, new).await?,
+                    None => insert(&run, claim.task, new, None).await?,
                 };
                 let words = format!("{} {} starts", new.algorithm, new.version);
                 let payload = json!({"execution_id": id, "algorithm": new.algorithm, "version": new.version});
@@ -215,7 +224,12 @@ async fn by_task(tx: &DatabaseTransaction, task: TaskId) -> Work<Option<entity::
     Ok(found.one(tx).await?)
 }
 
-async fn insert(run: &Locked<'_>, task: TaskId, new: &NewExecution) -> Work<ExecutionId> {
+pub(crate) async fn insert(
+    run: &Locked<'_>,
+    task: TaskId,
+    new: &NewExecution,
+    labels: Option<&Value>,
+) -> Work<ExecutionId> {
     let row = entity::execution::Model {
         id: 0,
         algorithm: new.algorithm.clone(),
@@ -233,6 +247,8 @@ async fn insert(run: &Locked<'_>, task: TaskId, new: &NewExecution) -> Work<Exec
         created_at: run.now.0,
         updated_at: run.now.0,
         superseded_at: None,
+        remote: new.remote,
+        labels: labels.map(to_json),
     };
     let mut row = row.into_active_model();
     row.id = ActiveValue::NotSet;
@@ -261,16 +277,17 @@ async fn reopen(run: &Locked<'_>, row: entity::execution::Model) -> Work<Executi
     if changed.rows_affected == 1 { Ok(ExecutionId(row.id)) } else { Err(lost("execution")) }
 }
 
-fn already_ended(row: &entity::execution::Model) -> Problem {
+pub(crate) fn already_ended(row: &entity::execution::Model) -> Problem {
     Problem::new(ErrorKind::Conflict, "execution.already_ended", "the execution has its result already")
         .found(format!("execution {} of {}", row.id, row.algorithm))
 }
 
-/// Marks the executions of a run whose datapack is to be built anew: they answered for the old one.
+/// Marks the executions on the datapack of a run, whoever started them, since it is to be built anew: they answered for the
+/// old one.
 pub(crate) async fn supersede(run: &Locked<'_>) -> Work<()> {
     entity::execution::Entity::update_many()
         .col_expr(Column::SupersededAt, Expr::value(run.now.0))
-        .filter(Column::RunId.eq(run.row.id.as_str()))
+        .filter(Column::InjectionId.eq(run.row.injection_id))
         .filter(Column::SupersededAt.is_null())
         .exec(run.tx)
         .await?;
@@ -281,16 +298,21 @@ pub(crate) async fn supersede(run: &Locked<'_>) -> Work<()> {
 pub(crate) async fn end(run: &Locked<'_>, task: TaskId, result: &ExecutionResult) -> Work<()> {
     let row = by_task(run.tx, task).await?;
     let row = row.ok_or_else(|| not_found("execution.unknown", "execution of the task", task))?;
+    end_row(run, &row, result).await
+}
+
+pub(crate) async fn end_row(run: &Locked<'_>, row: &entity::execution::Model, result: &ExecutionResult) -> Work<()> {
     let from = word("execution state", row.state, ExecutionState::from_code)?;
     if from != ExecutionState::Initial {
-        return Err(already_ended(&row).into());
+        return Err(already_ended(row).into());
     }
     let to = from.change(if result.outcome.is_ok() { ExecutionState::Success } else { ExecutionState::Failed })?;
     let error = result.outcome.as_ref().err();
+    let candidates = (!result.candidates.is_empty()).then(|| to_json(&result.candidates));
     let changed = entity::execution::Entity::update_many()
         .col_expr(Column::State, Expr::value(to.code()))
         .col_expr(Column::DurationS, Expr::value(result.duration_s))
-        .col_expr(Column::Candidates, Expr::value(to_json(&result.candidates)))
+        .col_expr(Column::Candidates, Expr::value(candidates))
         .col_expr(Column::Reason, Expr::value(error.map(|error| fit(&error.code, 128))))
         .col_expr(Column::Message, Expr::value(error.map(|error| fit(&error.to_string(), 8000))))
         .col_expr(Column::UpdatedAt, Expr::value(run.now.0))

@@ -165,13 +165,17 @@ impl Store {
         Ok(Injection::read(row.ok_or_else(|| not_found("datapack.unknown", "datapack", name))?)?)
     }
 
-    /// The injection of a run.
+    /// The injection of a run: its own, or the one whose datapack it ranks on.
     ///
     /// # Errors
     /// `datapack.unknown`.
     pub async fn injection_of(&self, run: RunId) -> Result<Injection> {
-        let found =
-            entity::injection::Entity::find().filter(Column::RunId.eq(run.to_string())).one(self.reader()).await;
+        let number = sea_orm::sea_query::Query::select()
+            .column(entity::run::Column::InjectionId)
+            .from(entity::run::Entity)
+            .and_where(entity::run::Column::Id.eq(run.to_string()))
+            .to_owned();
+        let found = entity::injection::Entity::find().filter(Column::Id.in_subquery(number)).one(self.reader()).await;
         let row = found.map_err(Failure::from)?;
         Ok(Injection::read(row.ok_or_else(|| not_found("datapack.unknown", "datapack of this run", run))?)?)
     }
@@ -226,6 +230,10 @@ pub(crate) async fn insert(run: &Locked<'_>, new: &NewInjection) -> Work<(Inject
 
 /// Changes the injection of a locked run, by compare-and-set on its revision.
 pub(crate) async fn change(run: &mut Locked<'_>, change: &InjectionChange) -> Work<()> {
+    // A run that only ranks leaves the datapack, which is another run's, as it is.
+    if run.row.ranks_only && *change == InjectionChange::default() {
+        return Ok(());
+    }
     let mut row = row_of(run).await?;
     let before = row.revision;
     if let Some(to) = change.state.map(PackState::code).filter(|to| *to != row.state) {
@@ -260,6 +268,9 @@ pub(crate) async fn change(run: &mut Locked<'_>, change: &InjectionChange) -> Wo
 /// Takes the datapack back to what it was before a step, by legal changes only: to `Initial`, `InjectSuccess`,
 /// `BuildSuccess` or, for what comes after the detector, `DetectorSuccess`. A failure of that very step stays: it may become the step's success.
 pub(crate) async fn rewind(run: &mut Locked<'_>, to: PackState) -> Work<()> {
+    if run.row.ranks_only {
+        return Ok(());
+    }
     let mut row = row_of(run).await?;
     let before = row.revision;
     let mut state = word("datapack state", row.state, PackState::from_code)?;

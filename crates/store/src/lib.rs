@@ -4,6 +4,7 @@
 //! changes states by compare-and-set and stores the events that tell of it. Nothing outside this crate sees a statement
 //! or a table.
 
+mod access;
 mod board;
 mod check;
 mod claim;
@@ -16,6 +17,7 @@ mod event;
 mod execution;
 mod failure;
 mod injection;
+mod label;
 mod lease;
 mod limit;
 mod log;
@@ -26,6 +28,7 @@ mod observer;
 mod outcome;
 mod project;
 mod query;
+mod ranking;
 mod register;
 mod registry;
 mod run;
@@ -33,8 +36,10 @@ mod setting;
 mod submit;
 mod task;
 mod token;
+mod upload;
 mod version;
 
+pub use access::{ApiKey, NewApiKey, User};
 pub use board::{BoardCase, BoardExecution, BoardFilter, MOST_CASES};
 pub use check::{BuiltPack, Sample};
 pub use connect::{Backend, Store, redacted};
@@ -50,11 +55,13 @@ pub use observer::LeaseObserver;
 pub use outcome::{Effects, Failed, Finish, When};
 pub use project::{Dataset, Evaluation, Project};
 pub use query::{ExecutionFilter, InjectionFilter, Listed, Page, RunFilter, TaskFilter};
+pub use ranking::{NewRanking, RankingSubmission, SubmittedRanking, SubmittedRankings};
 pub use register::{Layer, LayerWrite, NewSystem, RegisterOptions, Registered, Registration, Unregistered};
 pub use registry::{Chart, Container, ContainerKind, Layers, Prerequisite, Revision, SeedOrigin, System, Version};
 pub use run::Run;
 pub use setting::{NewSetting, Setting, Written};
 pub use submit::{IdempotencyKey, NewRun, Submission, Submitted, SubmittedRun};
 pub use task::{Claim, ClaimedTask, NewTask, Task, TaskError, Wait};
-pub use token::{Token, TokenRole};
+pub use token::{NewToken, Token, TokenOrigin, TokenRole, fresh_secret, secret_hash};
+pub use upload::Upload;
 pub use version::{NewChart, NewContainer, NewOverlay, NewPrerequisite, NewVersion};

@@ -3,6 +3,7 @@
 //! Each step is one DDL statement that both back ends accept and that may be repeated, because MariaDB commits DDL at
 //! once. `{serial}` and `{tail}` stand for what the back ends spell differently.
 
+mod access;
 mod provenance;
 mod registry;
 mod work;
@@ -15,7 +16,8 @@ pub(crate) struct Step {
 
 /// Every step; a step's number is its place in this list, from 1.
 pub(crate) fn steps() -> impl ExactSizeIterator<Item = &'static Step> {
-    static ALL: std::sync::LazyLock<Vec<&'static Step>> =
-        std::sync::LazyLock::new(|| work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).collect());
+    static ALL: std::sync::LazyLock<Vec<&'static Step>> = std::sync::LazyLock::new(|| {
+        work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS).collect()
+    });
     ALL.iter().copied()
 }

@@ -70,6 +70,47 @@ impl Store {
         }
     }
 
+    /// The project of this number.
+    ///
+    /// # Errors
+    /// `project.unknown`.
+    pub async fn project_numbered(&self, id: ProjectId) -> Result<Project> {
+        let row = entity::project::Entity::find_by_id(id.0).one(self.reader()).await.map_err(Failure::from)?;
+        Ok(Project::read(row.ok_or_else(|| not_found("project.unknown", "project", id))?))
+    }
+
+    /// A new project.
+    ///
+    /// # Errors
+    /// `project.exists`.
+    pub async fn add_project(&self, name: &str, description: &str) -> Result<Project> {
+        let taken = || {
+            Problem::new(ErrorKind::Conflict, "project.exists", "the project exists already")
+                .found(format!("`{name}`"))
+                .fix("use it, or take another name")
+        };
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let row = entity::project::Model {
+                    id: 0,
+                    name: name.to_owned(),
+                    description: description.to_owned(),
+                    created_at: WallTime::now().0,
+                };
+                let mut row = row.into_active_model();
+                row.id = ActiveValue::NotSet;
+                let id = match entity::project::Entity::insert(row).exec(tx).await {
+                    Ok(inserted) => inserted.last_insert_id,
+                    Err(error) if is_duplicate(&error) => return Err(taken().into()),
+                    Err(error) => return Err(error.into()),
+                };
+                let row = entity::project::Entity::find_by_id(id).one(tx).await?;
+                Ok(Project::read(row.ok_or_else(|| crate::failure::lost("project"))?))
+            })
+        })
+        .await
+    }
+
     /// The project of this name, made when it is not there.
     pub async fn ensure_project(&self, name: &str, description: &str) -> Result<Project> {
         use entity::project::Column;

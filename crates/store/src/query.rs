@@ -1,9 +1,11 @@
 //! Lists: a page of what matches a filter, with the number of all that do.
 
 use model::{ExecutionState, GroupId, InjectionId, PackState, ProjectId, Result, RunId, RunState, TaskKind, TaskState};
+use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use crate::connect::Store;
+use crate::convert::to_json;
 use crate::entity;
 use crate::execution::{Execution, Role};
 use crate::failure::{Failure, Work};
@@ -65,8 +67,17 @@ pub struct InjectionFilter {
     pub state: Option<PackState>,
     pub system: Option<String>,
     pub fault_type: Option<i32>,
+    pub project: Option<ProjectId>,
     pub group: Option<GroupId>,
     pub run: Option<RunId>,
+    /// A part of the name; upper and lower case differ.
+    pub name_part: Option<String>,
+    /// One of these; any when empty.
+    pub names: Vec<String>,
+    /// One of these; any when empty.
+    pub states: Vec<PackState>,
+    /// All of these keys with these values.
+    pub labels: Vec<(String, String)>,
 }
 
 /// Which executions are wanted; all when empty. Newest first.
@@ -77,6 +88,7 @@ pub struct ExecutionFilter {
     pub algorithm: Option<String>,
     pub injection: Option<InjectionId>,
     pub run: Option<RunId>,
+    pub project: Option<ProjectId>,
     pub group: Option<GroupId>,
 }
 
@@ -114,7 +126,16 @@ impl Store {
             .add_option(filter.system.as_deref().map(|code| Column::SystemCode.eq(code)))
             .add_option(filter.fault_type.map(|number| Column::FaultType.eq(number)))
             .add_option(filter.run.map(|id| Column::RunId.eq(id.to_string())))
-            .add_option(filter.group.map(|id| Column::RunId.in_subquery(runs_of(id))));
+            .add_option(filter.project.map(|id| Column::RunId.in_subquery(runs_in(id))))
+            .add_option(filter.group.map(|id| Column::RunId.in_subquery(runs_of(id))))
+            .add_option(filter.name_part.as_deref().map(|part| holds("name", part)))
+            .add_option((!filter.names.is_empty()).then(|| Column::Name.is_in(&filter.names)))
+            .add_option(
+                (!filter.states.is_empty()).then(|| Column::State.is_in(filter.states.iter().map(|s| s.code()))),
+            );
+        // Labels are stored as one JSON object of text without spaces.
+        let pair = |(key, value): &(String, String)| format!("{}:{}", to_json(key), to_json(value));
+        let condition = filter.labels.iter().map(pair).fold(condition, |all, pair| all.add(holds("labels", &pair)));
         let select = entity::injection::Entity::find().filter(condition);
         self.list(select, |select| select.order_by_desc(Column::Id), page, Injection::read).await
     }
@@ -127,6 +148,7 @@ impl Store {
             .add_option(filter.algorithm.as_deref().map(|name| Column::Algorithm.eq(name)))
             .add_option(filter.injection.map(|id| Column::InjectionId.eq(id.0)))
             .add_option(filter.run.map(|id| Column::RunId.eq(id.to_string())))
+            .add_option(filter.project.map(|id| Column::RunId.in_subquery(runs_in(id))))
             .add_option(filter.group.map(|id| Column::RunId.in_subquery(runs_of(id))));
         let select = entity::execution::Entity::find().filter(condition);
         self.list(select, |select| select.order_by_desc(Column::Id), page, Execution::read).await
@@ -172,6 +194,20 @@ fn runs_of(group: GroupId) -> sea_orm::sea_query::SelectStatement {
         .from(entity::run::Entity)
         .and_where(Column::GroupId.eq(group.to_string()))
         .to_owned()
+}
+
+fn runs_in(project: ProjectId) -> sea_orm::sea_query::SelectStatement {
+    use entity::run::Column;
+    sea_orm::sea_query::Query::select()
+        .column(Column::Id)
+        .from(entity::run::Entity)
+        .and_where(Column::ProjectId.eq(project.0))
+        .to_owned()
+}
+
+/// The column's text holds this part: `LIKE` would read some characters of it as wildcards.
+fn holds(column: &'static str, part: &str) -> SimpleExpr {
+    Expr::cust_with_values(format!("INSTR({column}, ?) > 0"), [part])
 }
 
 /// Names that start with `prefix`, by their order: `LIKE` would ignore case on one back end and read `_` as a wildcard.

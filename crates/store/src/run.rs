@@ -48,6 +48,8 @@ pub struct Run {
     pub cancel_requested: bool,
     /// How often it was retried.
     pub retry_count: u32,
+    /// One method on a datapack that another run made, and nothing else.
+    pub ranks_only: bool,
     pub created_at: WallTime,
     pub updated_at: WallTime,
     pub started_at: Option<WallTime>,
@@ -81,6 +83,7 @@ impl Run {
             pause_requested: row.pause_requested,
             cancel_requested: row.cancel_requested,
             retry_count: count("retry count", row.retry_count)?,
+            ranks_only: row.ranks_only,
             created_at: WallTime(row.created_at),
             updated_at: WallTime(row.updated_at),
             started_at: wall(row.started_at),

@@ -151,6 +151,7 @@ async fn insert_run(tx: &DatabaseTransaction, submission: &Submission, new: &New
         updated_at: now,
         started_at: None,
         ended_at: None,
+        ranks_only: false,
     };
     entity::run::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
     let mut run = Locked::take(tx, new.id).await?;

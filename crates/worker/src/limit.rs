@@ -26,6 +26,11 @@ fn of(kind: TaskKind) -> Option<(&'static str, &'static Key<i64>)> {
 
 /// Takes a token for the step, or says what it waits for and who holds the tokens.
 pub async fn wait(context: &Context<'_>) -> Result<Option<Outcome>> {
+    // What runs elsewhere takes no place here, however long it takes.
+    let is_remote = |name: &str| context.spec.algorithms.iter().any(|choice| choice.remote && choice.name == name);
+    if context.task.algorithm.as_deref().is_some_and(is_remote) {
+        return Ok(None);
+    }
     let Some((name, key)) = of(context.task.kind) else { return Ok(None) };
     let store = &context.parts.store;
     let limit = settings::read(store, key).await?;

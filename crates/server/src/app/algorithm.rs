@@ -6,11 +6,13 @@ use std::collections::hash_map::Entry;
 use api::Page;
 use api::algorithm::{Algorithm, DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer};
 use api::spec::AlgorithmChoice;
-use model::{Answer, ErrorKind, ExecutionId, ExecutionState, InjectionId, Problem, Result, Windows};
+use model::{Answer, ErrorKind, ExecutionId, ExecutionState, InjectionId, Problem, ProjectId, Result, Windows};
 use rca::algorithm::About;
 use rca::minimum::Minimum;
 use store::{ContainerKind, ExecutionFilter, Version};
 
+use super::container::builtin_number;
+use super::injection::labels;
 use super::{App, listed, stored_page};
 use crate::extract;
 
@@ -37,12 +39,26 @@ impl App {
     /// # Errors
     /// `state.unknown`, `page.out_of_range`.
     pub async fn executions(&self, query: &ExecutionQuery) -> Result<Page<Execution>> {
+        self.executions_of(None, query).await
+    }
+
+    /// Those of one project, by its name or number.
+    ///
+    /// # Errors
+    /// `project.unknown`, and as for [`Self::executions`].
+    pub async fn project_executions(&self, project: &str, query: &ExecutionQuery) -> Result<Page<Execution>> {
+        let project = self.find_project(project).await?.id;
+        self.executions_of(Some(project), query).await
+    }
+
+    async fn executions_of(&self, project: Option<ProjectId>, query: &ExecutionQuery) -> Result<Page<Execution>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
         let code = ExecutionState::code;
         let filter = ExecutionFilter {
             state: extract::state(query.state.as_deref(), ExecutionState::ALL, ExecutionState::as_str, code)?,
             injection: query.datapack_id.map(InjectionId),
             algorithm: query.algorithm.clone(),
+            project,
             ..ExecutionFilter::default()
         };
         let list = self.store().executions(&filter, stored_page(page)).await?;
@@ -103,6 +119,7 @@ impl App {
             version: version.to_owned(),
             limit_seconds: limits.seconds,
             limit_memory_mib: limits.memory_mib,
+            remote: false,
         }
     }
 }
@@ -122,11 +139,10 @@ pub fn too_short(algorithms: &[AlgorithmChoice], windows: &Windows, metric_inter
 fn execution(stored: &store::Execution, pack: &str) -> Execution {
     Execution {
         id: stored.id,
-        // Built-in methods have no container.
-        algorithm_id: 0,
+        algorithm_id: builtin_number(&stored.algorithm),
         algorithm_name: stored.algorithm.clone(),
         algorithm_version: stored.version.clone(),
-        algorithm_version_id: 0,
+        algorithm_version_id: builtin_number(&format!("{}:{}", stored.algorithm, stored.version)),
         datapack_id: stored.injection,
         datapack_name: pack.to_owned(),
         state: stored.state,
@@ -134,7 +150,7 @@ fn execution(stored: &store::Execution, pack: &str) -> Execution {
         duration: stored.duration_s,
         task_id: Some(stored.task),
         trace_id: stored.run,
-        labels: Vec::new(),
+        labels: labels(&stored.labels),
         reason: stored.reason.clone(),
         message: stored.message.clone(),
         created_at: stored.created_at.to_string(),

@@ -54,6 +54,7 @@ impl App {
         let enabled = systems.iter().filter(|system| system.enabled).count();
         let leases = self.store().leases("").await?;
         let recent = self.store().runs(&RunFilter::default(), Page::new(1, RECENT)).await?;
+        let names = self.project_names().await?;
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
             uptime_seconds: i64::try_from(self.started().elapsed().as_secs()).unwrap_or(i64::MAX),
@@ -67,7 +68,7 @@ impl App {
             leases: leases.into_iter().map(lease).collect(),
             releases: int(self.cluster().releases().await?.len()),
             active_faults: int(self.cluster().faults().await?.len()),
-            recent_runs: recent.items.iter().map(run).collect(),
+            recent_runs: recent.items.iter().map(|one| run(one, &names)).collect(),
             ingest: self.ingest().await?,
         })
     }

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io;
 
 use ::datapack::{Bytes, Pack, PublicFile};
-use api::Page;
 use api::injection::{
-    FileCheck, FileNode, FileTree, GroundTruth, Injection, InjectionDetail, InjectionQuery, Label, VerifyReport,
+    FileCheck, FileNode, FileTree, GroundTruth, Injection, InjectionDetail, InjectionQuery, InjectionSearch, Label,
+    VerifyReport,
 };
+use api::{Page, Pagination};
 use model::{DataTime, ErrorKind, InjectionId, PackState, Problem, Result, Truth};
 use serde_json::Value;
 use store::InjectionFilter;
@@ -24,11 +25,27 @@ impl App {
     /// `state.unknown`, `page.out_of_range`, `system.unknown`.
     pub async fn injections(&self, query: &InjectionQuery) -> Result<Page<Injection>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
-        let filter = InjectionFilter {
-            state: extract::state(query.state.as_deref(), PackState::ALL, PackState::as_str, PackState::code)?,
-            system: query.category.clone(),
-            ..InjectionFilter::default()
-        };
+        let filter = filter(query)?;
+        self.injections_of(query, filter, page).await
+    }
+
+    /// Those of one project, by its name or number.
+    ///
+    /// # Errors
+    /// `project.unknown`, and as for [`Self::injections`].
+    pub async fn project_injections(&self, project: &str, query: &InjectionQuery) -> Result<Page<Injection>> {
+        let project = Some(self.find_project(project).await?.id);
+        let page = api::PageQuery { page: query.page, size: query.size }.check()?;
+        let filter = InjectionFilter { project, ..filter(query)? };
+        self.injections_of(query, filter, page).await
+    }
+
+    async fn injections_of(
+        &self,
+        query: &InjectionQuery,
+        filter: InjectionFilter,
+        page: api::PageQuery,
+    ) -> Result<Page<Injection>> {
         let list = self.store().injections(&filter, stored_page(page)).await?;
         if list.total == 0 {
             self.require_known_system(query.category.as_deref()).await?;
@@ -36,20 +53,45 @@ impl App {
         Ok(listed(page, &list, injection))
     }
 
+    /// Those of a project, or of all, that a search names.
+    ///
+    /// # Errors
+    /// `project.unknown`, `state.unknown`, `page.out_of_range`.
+    pub async fn search_injections(
+        &self,
+        project: Option<&str>,
+        search: InjectionSearch,
+    ) -> Result<Page<InjectionDetail>> {
+        let page = api::PageQuery { page: search.page, size: search.size }.check()?;
+        let project = match project {
+            Some(text) => Some(self.find_project(text).await?.id),
+            None => None,
+        };
+        let state = |code: i32| {
+            PackState::from_code(code).ok_or_else(|| {
+                Problem::new(ErrorKind::Invalid, "state.unknown", "unknown state")
+                    .place("states")
+                    .found(code.to_string())
+                    .expected("0 to 6")
+            })
+        };
+        let filter = InjectionFilter {
+            project,
+            name_part: search.name_pattern.filter(|part| !part.is_empty()),
+            names: search.names.unwrap_or_default(),
+            states: search.states.unwrap_or_default().into_iter().map(state).collect::<Result<_>>()?,
+            labels: search.labels.unwrap_or_default().into_iter().map(|label| (label.key, label.value)).collect(),
+            ..InjectionFilter::default()
+        };
+        let list = self.store().injections(&filter, stored_page(page)).await?;
+        let items = list.items.iter().map(detail).collect::<Result<_>>()?;
+        Ok(Page { items, pagination: Pagination::new(page, list.total) })
+    }
+
     /// # Errors
     /// `datapack.unknown`.
     pub async fn injection(&self, name: &str) -> Result<InjectionDetail> {
-        let stored = self.find_injection(name).await?;
-        Ok(InjectionDetail {
-            injection: injection(&stored),
-            display_config: stored.display_config.clone(),
-            engine_config: list(Some(&stored.faults)),
-            roots: stored.truth.roots().into_iter().map(str::to_owned).collect(),
-            ground_truth: ground_truth(&stored.truth)?,
-            groundtruth_source: "auto".into(),
-            witness: list(stored.witness.as_ref()),
-            recovery: stored.recovery.clone(),
-        })
+        detail(&self.find_injection(name).await?)
     }
 
     /// # Errors
@@ -102,7 +144,7 @@ impl App {
     }
 
     /// By number, else by name.
-    async fn find_injection(&self, name: &str) -> Result<store::Injection> {
+    pub(super) async fn find_injection(&self, name: &str) -> Result<store::Injection> {
         match name.parse() {
             Ok(number) => self.store().injection(InjectionId(number)).await,
             Err(_) => self.store().injection_named(name).await,
@@ -201,6 +243,27 @@ fn ground_truth(truth: &Truth) -> Result<Vec<GroundTruth>> {
         .map_err(|error| Problem::internal("truth.malformed", "a ground truth has no public form").cause(error))
 }
 
+fn filter(query: &InjectionQuery) -> Result<InjectionFilter> {
+    Ok(InjectionFilter {
+        state: extract::state(query.state.as_deref(), PackState::ALL, PackState::as_str, PackState::code)?,
+        system: query.category.clone(),
+        ..InjectionFilter::default()
+    })
+}
+
+fn detail(stored: &store::Injection) -> Result<InjectionDetail> {
+    Ok(InjectionDetail {
+        injection: injection(stored),
+        display_config: stored.display_config.clone(),
+        engine_config: list(Some(&stored.faults)),
+        roots: stored.truth.roots().into_iter().map(str::to_owned).collect(),
+        ground_truth: ground_truth(&stored.truth)?,
+        groundtruth_source: "auto".into(),
+        witness: list(stored.witness.as_ref()),
+        recovery: stored.recovery.clone(),
+    })
+}
+
 /// A stored injection in the words of the wire.
 fn injection(stored: &store::Injection) -> Injection {
     let windows = stored.windows;
@@ -235,7 +298,8 @@ fn text(at: DataTime) -> String {
     at.to_string()
 }
 
-fn labels(labels: &Value) -> Vec<Label> {
+/// Stored labels in the words of the wire.
+pub fn labels(labels: &Value) -> Vec<Label> {
     let pairs = labels.as_object().into_iter().flatten();
     pairs
         .map(|(key, value)| Label {

@@ -1,11 +1,13 @@
 //! Runs: listing, the words for what they wait for, cancelling and retrying.
 
+use std::collections::HashMap;
+
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
-use model::{ErrorKind, GroupId, Problem, Result, RunId, RunState, TaskKind, TaskState, counted};
+use model::{ErrorKind, GroupId, Problem, ProjectId, Result, RunId, RunState, TaskKind, TaskState, counted};
 use store::{Page, RunFilter};
 
 use super::injection::{CONTROL, list};
-use super::task::task;
+use super::task::{Home, task};
 use super::{App, listed, stored_page};
 use crate::extract;
 
@@ -13,8 +15,6 @@ use crate::extract;
 const SHORTEST_PREFIX: usize = 4;
 /// How many runs an ambiguous beginning of an id shows.
 const LISTED: u64 = 5;
-/// The one project of this installation.
-pub const PROJECT: (i32, &str) = (1, "default");
 
 impl App {
     /// The run of an id, or of the beginning of one that no other run shares.
@@ -64,7 +64,8 @@ impl App {
         if list.total == 0 {
             self.require_known_system(query.system.as_deref()).await?;
         }
-        Ok(listed(page, &list, run))
+        let names = self.project_names().await?;
+        Ok(listed(page, &list, |one| run(one, &names)))
     }
 
     /// # Errors
@@ -78,15 +79,17 @@ impl App {
         let spec = serde_json::from_str(&stored.spec).map_err(|error| {
             Problem::internal("spec.malformed", "the stored specification of a run cannot be read").cause(error)
         })?;
+        let names = self.project_names().await?;
+        let home = Home::of(&stored, &names);
         Ok(RunDetail {
-            tasks: tasks.iter().map(|one| task(one, stored.group)).collect(),
+            tasks: tasks.iter().map(|one| task(one, &home)).collect(),
             paired_control: controls.first().map(|control| control.id),
             exposed: injection.exposed.filter(|_| injection.fault_name != CONTROL),
             visible: injection.visible,
             witness: list(injection.witness.as_ref()),
             recovery: injection.recovery,
             spec,
-            run: run(&stored),
+            run: run(&stored, &names),
         })
     }
 
@@ -202,15 +205,15 @@ fn step(text: &str) -> Result<TaskKind> {
 }
 
 /// A stored run in the words of the wire.
-pub fn run(stored: &store::Run) -> Run {
+pub fn run(stored: &store::Run, projects: &HashMap<ProjectId, String>) -> Run {
     Run {
         id: stored.id,
-        kind: "FullPipeline".into(),
+        kind: if stored.ranks_only { "AlgorithmRun" } else { "FullPipeline" }.into(),
         state: stored.state,
         status: "enabled".into(),
         group_id: stored.group,
         project_id: stored.project.0,
-        project_name: PROJECT.1.into(),
+        project_name: projects.get(&stored.project).cloned().unwrap_or_default(),
         leaf_num: stored.leaf_num,
         last_event: stored.last_event_name.clone(),
         start_time: stored.started_at.unwrap_or(stored.created_at).to_string(),

@@ -1,10 +1,14 @@
 //! Submitting runs: everything is checked, then everything is stored in one transaction, or nothing is.
 
 mod check;
+mod inject;
+
+pub use inject::other_project;
 
 use api::spec::{Environment, FORMAT, Fault, RunSpec, WindowLengths};
 use api::submit::{RunRequest, SubmitReply, SubmittedRun};
-use model::{ErrorKind, GroupId, Problem, ProjectId, Result, RunId, TaskKind, Truth, TruthEntry};
+use model::{ErrorKind, GroupId, Problem, Result, RunId, TaskKind, Truth, TruthEntry};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use store::{IdempotencyKey, NewInjection, NewRun, NewTask, Submission};
@@ -13,7 +17,6 @@ use uuid::Uuid;
 use self::check::Checked;
 use super::App;
 use super::algorithm::{BUILTIN, DETECTOR};
-use super::run::PROJECT;
 
 /// Seeds that are drawn stay exact in every JSON reader.
 const LARGEST_DRAWN_SEED: u64 = 1 << 53;
@@ -27,7 +30,7 @@ impl App {
     /// # Errors
     /// Every way in which a submission can be wrong; nothing is stored then.
     pub async fn submit(&self, request: RunRequest, key: Option<&str>) -> Result<SubmitReply> {
-        let key = key.map(|key| idempotency_key(key, &request)).transpose()?;
+        let key = key.map(|key| idempotency_key("submit", key, &request)).transpose()?;
         // A repetition gets the first one's answer, whatever has changed meanwhile.
         if let Some(key) = &key
             && !request.dry_run
@@ -36,26 +39,45 @@ impl App {
             return Ok(repeated(&request, &earlier));
         }
         let request = self.name_the_points(request)?;
-        let checked = self.check(&request).await?;
-        let runs = self.new_runs(&request, &checked)?;
+        let (runs, notes) = self.prepare(&request, None).await?;
         let mut reply = SubmitReply {
             group_id: GroupId::random(),
             items: runs.iter().zip(0..).map(|(run, index)| planned(index, run)).collect(),
             original_count: i32::try_from(request.repeat).unwrap_or(i32::MAX),
             deduplicated: false,
             dry_run: request.dry_run,
-            notes: checked.notes,
+            notes,
         };
         if request.dry_run {
             return Ok(reply);
         }
-        let submission = Submission { group: reply.group_id, project: ProjectId(PROJECT.0), runs, key };
+        let project = self.store().project(store::DEFAULT_PROJECT).await?.id;
+        let submission = Submission { group: reply.group_id, project, runs, key };
         let submitted = self.store().submit(&submission).await?;
         if submitted.deduplicated {
             return Ok(repeated(&request, &submitted));
         }
         reply.items = submitted.runs.iter().zip(0..).map(|(run, index)| stored(index, run)).collect();
         Ok(reply)
+    }
+
+    /// The runs of a request that passed every check, and what deserves a second look. `version` is the pedestal's that the
+    /// caller means, where it names one.
+    async fn prepare(&self, request: &RunRequest, version: Option<&str>) -> Result<(Vec<NewRun>, Vec<String>)> {
+        let checked = self.check(request).await?;
+        let installed = &checked.release.version;
+        if let Some(version) = version.filter(|version| !version.is_empty() && version != installed) {
+            return Err(Problem::new(
+                ErrorKind::Invalid,
+                "pedestal.version_not_installed",
+                "runs install another version",
+            )
+            .place("pedestal.version")
+            .found(format!("`{version}`"))
+            .expected(format!("`{installed}`, the newest that is enabled")));
+        }
+        let runs = self.new_runs(request, &checked)?;
+        Ok((runs, checked.notes))
     }
 
     /// One run for each seed, and its control when one is asked for.
@@ -158,14 +180,18 @@ fn display(spec: &RunSpec) -> Value {
     })
 }
 
-fn idempotency_key(key: &str, request: &RunRequest) -> Result<IdempotencyKey> {
+/// A key of a caller, in the scope of one verb.
+///
+/// # Errors
+/// `idempotency.key_malformed`.
+pub fn idempotency_key(scope: &str, key: &str, request: &impl Serialize) -> Result<IdempotencyKey> {
     if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::new(ErrorKind::Invalid, "idempotency.key_malformed", "the idempotency key is malformed")
             .place("header Idempotency-Key")
             .expected(format!("1 to {LONGEST_KEY} printable ASCII characters without blanks")));
     }
     let text = serde_json::to_vec(request).map_err(|error| Problem::internal("submit.request", error.to_string()))?;
-    Ok(IdempotencyKey { key: format!("submit/{key}"), fingerprint: hex::encode(Sha256::digest(text)) })
+    Ok(IdempotencyKey { key: format!("{scope}/{key}"), fingerprint: hex::encode(Sha256::digest(text)) })
 }
 
 fn seconds(length: std::time::Duration) -> u32 {

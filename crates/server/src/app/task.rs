@@ -5,10 +5,9 @@ use std::collections::hash_map::Entry;
 
 use api::Page;
 use api::task::{LogLine, Task, TaskDetail, TaskQuery};
-use model::{GroupId, Result, RunId, TaskId, TaskKind, TaskState};
+use model::{GroupId, ProjectId, Result, RunId, TaskId, TaskKind, TaskState};
 use store::TaskFilter;
 
-use super::run::PROJECT;
 use super::{App, listed, stored_page};
 use crate::extract;
 
@@ -29,28 +28,29 @@ impl App {
             },
         };
         let list = self.store().tasks(&filter, stored_page(page)).await?;
-        let groups = self.groups_of(&list.items).await?;
-        Ok(listed(page, &list, |one| task(one, groups[&one.run])))
+        let homes = self.homes_of(&list.items).await?;
+        Ok(listed(page, &list, |one| task(one, &homes[&one.run])))
     }
 
     /// # Errors
     /// `task.unknown`.
     pub async fn task(&self, id: TaskId) -> Result<TaskDetail> {
         let stored = self.store().task(id).await?;
-        let group = self.store().run(stored.run).await?.group;
+        let home = Home::of(&self.store().run(stored.run).await?, &self.project_names().await?);
         let logs = self.task_logs(id).await?;
-        Ok(TaskDetail { task: task(&stored, group), logs: logs.into_iter().map(|line| line.line).collect() })
+        Ok(TaskDetail { task: task(&stored, &home), logs: logs.into_iter().map(|line| line.line).collect() })
     }
 
-    /// The groups of the runs of a page of tasks.
-    async fn groups_of(&self, tasks: &[store::Task]) -> Result<HashMap<RunId, GroupId>> {
-        let mut groups = HashMap::new();
+    /// Where the tasks of a page belong, by their runs.
+    async fn homes_of(&self, tasks: &[store::Task]) -> Result<HashMap<RunId, Home>> {
+        let names = self.project_names().await?;
+        let mut homes = HashMap::new();
         for task in tasks {
-            if let Entry::Vacant(place) = groups.entry(task.run) {
-                place.insert(self.store().run(task.run).await?.group);
+            if let Entry::Vacant(place) = homes.entry(task.run) {
+                place.insert(Home::of(&self.store().run(task.run).await?, &names));
             }
         }
-        Ok(groups)
+        Ok(homes)
     }
 
     /// # Errors
@@ -71,8 +71,22 @@ impl App {
     }
 }
 
+/// Where a run's tasks belong.
+pub struct Home {
+    group: GroupId,
+    project: ProjectId,
+    project_name: String,
+}
+
+impl Home {
+    pub fn of(run: &store::Run, projects: &HashMap<ProjectId, String>) -> Self {
+        let project_name = projects.get(&run.project).cloned().unwrap_or_default();
+        Self { group: run.group, project: run.project, project_name }
+    }
+}
+
 /// A stored task in the words of the wire.
-pub fn task(stored: &store::Task, group: GroupId) -> Task {
+pub fn task(stored: &store::Task, home: &Home) -> Task {
     let (reason, message) = match (&stored.wait, &stored.error) {
         (Some(wait), _) if !stored.state.is_terminal() => (Some(wait.code.clone()), Some(wait.message.clone())),
         (_, Some(error)) => (Some(error.code.clone()), Some(error.to_string())),
@@ -85,9 +99,9 @@ pub fn task(stored: &store::Task, group: GroupId) -> Task {
         state: stored.state,
         status: "enabled".into(),
         trace_id: stored.run,
-        group_id: group,
-        project_id: PROJECT.0,
-        project_name: PROJECT.1.into(),
+        group_id: home.group,
+        project_id: home.project.0,
+        project_name: home.project_name.clone(),
         immediate: true,
         execute_time: stored.due_at.unwrap_or(stored.updated_at).seconds(),
         attempt: i32::try_from(stored.attempt).unwrap_or(i32::MAX),

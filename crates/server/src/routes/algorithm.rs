@@ -1,12 +1,17 @@
 //! Algorithms and their executions.
 
-use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery};
+use api::algorithm::{
+    Algorithm, DetectorUpload, Execution, ExecutionDetail, ExecutionQuery, RankingUpload, UploadReply,
+};
+use api::project::LabelRequest;
 use api::{Envelope, ErrorData, Page};
+use axum::Extension;
 use axum::extract::State;
 use model::{ErrorKind, ExecutionId, Problem};
 
 use crate::app::App;
-use crate::extract::{Params, Segment};
+use crate::auth::Caller;
+use crate::extract::{Body, Params, Segment};
 use crate::reply::{Answer, Reply};
 
 /// List every version of every detector and algorithm
@@ -24,11 +29,46 @@ pub async fn executions(State(app): State<App>, Params(query): Params<ExecutionQ
 /// Show one execution with what it answered
 #[utoipa::path(get, path = "/executions/{id}", tag = "algorithms", params(("id" = i32, Path)), responses((status = 200, body = Envelope<ExecutionDetail>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn execution(State(app): State<App>, Segment(id): Segment) -> Answer<ExecutionDetail> {
-    let number = id.parse().map_err(|_| {
+    Ok(Reply::ok(app.execution(execution_id(&id)?).await?))
+}
+
+/// Hand over what a method that runs elsewhere found: its suspects, most suspicious first
+#[utoipa::path(post, path = "/executions/{id}/granularity_results", tag = "algorithms", params(("id" = i32, Path)), request_body = RankingUpload, responses((status = 200, body = Envelope<UploadReply>), (status = 400, body = Envelope<ErrorData>), (status = 403, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
+pub async fn upload_ranking(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    Body(upload): Body<RankingUpload>,
+) -> Answer<UploadReply> {
+    Ok(Reply::ok(app.upload_ranking(&caller, execution_id(&id)?, upload).await?))
+}
+
+/// Hand over what a detector that runs elsewhere saw, one entry for each entrance
+#[utoipa::path(post, path = "/executions/{id}/detector_results", tag = "algorithms", params(("id" = i32, Path)), request_body = DetectorUpload, responses((status = 200, body = Envelope<UploadReply>), (status = 400, body = Envelope<ErrorData>), (status = 403, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
+pub async fn upload_detection(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    Body(upload): Body<DetectorUpload>,
+) -> Answer<UploadReply> {
+    Ok(Reply::ok(app.upload_detection(&caller, execution_id(&id)?, upload).await?))
+}
+
+/// Set labels of an execution, and take others away
+#[utoipa::path(patch, path = "/executions/{id}/labels", tag = "algorithms", params(("id" = i32, Path)), request_body = LabelRequest, responses((status = 200, body = Envelope<ExecutionDetail>), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn label(
+    State(app): State<App>,
+    Segment(id): Segment,
+    Body(request): Body<LabelRequest>,
+) -> Answer<ExecutionDetail> {
+    Ok(Reply::ok(app.label_execution(execution_id(&id)?, &request).await?))
+}
+
+pub fn execution_id(text: &str) -> model::Result<ExecutionId> {
+    text.parse().map(ExecutionId).map_err(|_| {
         Problem::new(ErrorKind::Invalid, "execution.id_malformed", "this is not an execution's id")
             .place("path")
-            .found(format!("`{id}`"))
+            .found(format!("`{text}`"))
             .expected("a whole number")
-    })?;
-    Ok(Reply::ok(app.execution(ExecutionId(number)).await?))
+    })
 }

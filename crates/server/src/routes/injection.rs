@@ -1,15 +1,16 @@
 //! Injections and their datapacks.
 
-use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
+use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, InjectionSearch, VerifyReport};
+use api::project::LabelRequest;
 use api::{Envelope, ErrorData, Page};
-use axum::body::Body;
+use axum::body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
 use crate::app::download::Download;
-use crate::extract::{Params, Segment};
+use crate::extract::{Body, Params, Segment};
 use crate::reply::{Answer, Refusal, Reply};
 
 /// List injections, newest first
@@ -22,6 +23,22 @@ pub async fn list(State(app): State<App>, Params(query): Params<InjectionQuery>)
 #[utoipa::path(get, path = "/injections/{name}", tag = "datapacks", params(("name" = String, Path)), responses((status = 200, body = Envelope<InjectionDetail>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn show(State(app): State<App>, Segment(name): Segment) -> Answer<InjectionDetail> {
     Ok(Reply::ok(app.injection(&name).await?))
+}
+
+/// Search injections
+#[utoipa::path(post, path = "/injections/search", tag = "datapacks", request_body = InjectionSearch, responses((status = 200, body = Envelope<Page<InjectionDetail>>), (status = 400, body = Envelope<ErrorData>)))]
+pub async fn search(State(app): State<App>, Body(search): Body<InjectionSearch>) -> Answer<Page<InjectionDetail>> {
+    Ok(Reply::ok(app.search_injections(None, search).await?))
+}
+
+/// Set labels of an injection, and take others away
+#[utoipa::path(patch, path = "/injections/{name}/labels", tag = "datapacks", params(("name" = String, Path)), request_body = LabelRequest, responses((status = 200, body = Envelope<InjectionDetail>), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn label(
+    State(app): State<App>,
+    Segment(name): Segment,
+    Body(request): Body<LabelRequest>,
+) -> Answer<InjectionDetail> {
+    Ok(Reply::ok(app.label_injection(&name, &request).await?))
 }
 
 /// List the files of a datapack
@@ -53,7 +70,7 @@ pub async fn verify(State(app): State<App>, Segment(name): Segment) -> Answer<Ve
 }
 
 fn respond(download: Download) -> Response {
-    let mut response = Body::from_stream(download.body).into_response();
+    let mut response = body::Body::from_stream(download.body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(download.content_type));
     if let Some(length) = download.length {

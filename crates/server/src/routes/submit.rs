@@ -18,6 +18,5 @@ pub async fn submit(
     headers: HeaderMap,
     Body(request): Body<RunRequest>,
 ) -> Answer<SubmitReply> {
-    let key = headers.get(api::IDEMPOTENCY_KEY).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    Ok(Reply::ok(app.submit(request, key.as_deref()).await?))
+    Ok(Reply::ok(app.submit(request, super::project::key(&headers).as_deref()).await?))
 }

@@ -2,11 +2,19 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use model::ExecutionId;
 use serde_json::{Value, json};
+use store::{NewToken, TokenOrigin, TokenRole};
 
 use crate::world::World;
 
-const OPEN: [&str; 2] = ["/api/v2/system/health", "/api/v2/system/ready"];
+const OPEN: [&str; 5] = [
+    "/api/v2/auth/api-key/token",
+    "/api/v2/auth/login",
+    "/api/v2/auth/refresh",
+    "/api/v2/system/health",
+    "/api/v2/system/ready",
+];
 
 #[test]
 fn every_route_but_the_open_ones_needs_the_token() {
@@ -15,7 +23,7 @@ fn every_route_but_the_open_ones_needs_the_token() {
     let mut count = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let url = path.replace("{name}", "x").replace("{id}", "x");
+            let url = filled(path);
             let open = OPEN.contains(&path.as_str());
             assert_eq!(operation["security"].is_null(), open, "{method} {path}: the document says who may call");
             for token in [None, Some("wrong"), Some("")] {
@@ -28,6 +36,76 @@ fn every_route_but_the_open_ones_needs_the_token() {
     assert!(count >= 30, "{count} operations");
     assert_eq!(world.call("GET", "/api/v2/openapi.json", None, "").status, 401);
     assert_eq!(world.call("GET", "/api/v2/auth/profile", Some(&world.token()), "").body["data"]["username"], "admin");
+}
+
+#[test]
+fn every_route_asks_for_its_role() {
+    let world = World::start();
+    let token = |origin, role| {
+        let name = format!("{origin:?}");
+        let new = NewToken { name, role, origin, expires_at: None, session_at: None };
+        world.block_on(world.store.issue_token(&new)).unwrap().1
+    };
+    let of = |role: TokenRole| token(TokenOrigin::Key(format!("ak_{}", role.as_str())), role);
+    let tokens = TokenRole::ALL.map(|role| (role, of(role)));
+    let execution = token(TokenOrigin::Execution(ExecutionId(7)), TokenRole::Viewer);
+    let document = serde_json::to_value(server::openapi()).unwrap();
+    let (mut lowest, mut uploads) = (std::collections::BTreeMap::new(), Vec::new());
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys().filter(|_| !OPEN.contains(&path.as_str())) {
+            let ask = |token: &str| {
+                // A body that no route takes: whoever is let in is refused for it, and nothing happens.
+                let answer = world.call(&method.to_uppercase(), &filled(path), Some(token), "[");
+                assert_ne!(answer.status, 401, "{method} {path}");
+                answer.status != 403
+            };
+            let allowed: Vec<TokenRole> =
+                tokens.iter().filter(|(_, token)| ask(token)).map(|(role, _)| *role).collect();
+            let first = allowed[0];
+            assert!(tokens.iter().all(|(role, _)| allowed.contains(role) == (*role >= first)), "{method} {path}");
+            if method != "get" || first != TokenRole::Viewer {
+                lowest.insert(format!("{method} {}", path.trim_start_matches("/api/v2")), first.as_str());
+            }
+            if ask(&execution) {
+                uploads.push(path.clone());
+            }
+        }
+    }
+    let with = |role: &str| lowest.iter().filter(|(_, lowest)| **lowest == role).map(|(route, _)| route.as_str());
+    assert_eq!(
+        with("viewer").collect::<Vec<_>>(),
+        ["post /injections/search", "post /injections/{name}/verify", "post /projects/{project}/injections/search"]
+    );
+    assert_eq!(
+        with("author").collect::<Vec<_>>(),
+        [
+            "patch /executions/{id}/labels",
+            "patch /injections/{name}/labels",
+            "post /executions/execute",
+            "post /executions/{id}/detector_results",
+            "post /executions/{id}/granularity_results",
+            "post /projects/{project}/executions/execute"
+        ]
+    );
+    assert_eq!(
+        with("admin").collect::<Vec<_>>(),
+        [
+            "delete /auth/keys/{key}",
+            "get /auth/keys",
+            "get /auth/users",
+            "post /auth/keys",
+            "put /auth/users/{name}/password"
+        ]
+    );
+    assert_eq!(uploads, Vec::<String>::new(), "number 1 is not the one that its token is for");
+    let own = |token| world.call("POST", "/api/v2/executions/7/granularity_results", Some(token), "[").status;
+    assert_eq!((own(&execution), own(&tokens[0].1)), (400, 403));
+}
+
+/// The path with something in the place of its parameters.
+fn filled(path: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test prepares fails by panicking, as the test itself does")]
 
+mod access;
 mod claims;
 mod control;
 mod leases;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::{Answer, ExecutionState, Level, PackState, TaskKind, Truth, TruthEntry, WallTime};
 use serde_json::json;
 use store::{
-    DetectorRow, Effects, ExecutionResult, Findings, IncarnationId, InjectionChange, LogLevel, NewExecution, Page,
-    Role, TaskError, TokenRole,
+    DetectorRow, Effects, ExecutionResult, Findings, IncarnationId, InjectionChange, LogLevel, NewExecution, NewToken,
+    Page, Role, TaskError, TokenOrigin, TokenRole,
 };
 
 use crate::stand::{Stand, stands};
@@ -30,6 +30,7 @@ async fn an_execution_is_one_per_task_and_has_its_result_once() {
             role: Role::Algorithm,
             injection: task.run.injection.unwrap(),
             seed: 1 << 63,
+            remote: false,
         };
         let id = store.start_execution(&task.claim, &new).await.unwrap();
         assert_eq!(store.start_execution(&task.claim, &new).await.unwrap(), id, "a repeated start finds it");
@@ -130,8 +131,15 @@ async fn a_token_is_known_until_it_expires_or_is_revoked() {
     for stand in stands("a_token_is_known_until_it_expires_or_is_revoked").await {
         let store = &stand.store;
         let hash = |c: char| c.to_string().repeat(64);
-        let id = store.add_token("first start", &hash('a'), TokenRole::Admin, None).await.unwrap();
-        store.add_token("old", &hash('b'), TokenRole::Viewer, Some(WallTime(1))).await.unwrap();
+        let new = |name: &str, role, expires_at| NewToken {
+            name: name.into(),
+            role,
+            origin: TokenOrigin::File,
+            expires_at,
+            session_at: None,
+        };
+        let id = store.add_token(&new("first start", TokenRole::Admin, None), &hash('a')).await.unwrap();
+        store.add_token(&new("old", TokenRole::Viewer, Some(WallTime(1))), &hash('b')).await.unwrap();
         let token = store.authenticate(&hash('a')).await.unwrap();
         assert_eq!((token.id, token.role), (id, TokenRole::Admin));
         assert!(store.tokens().await.unwrap()[0].last_used_at.is_some());

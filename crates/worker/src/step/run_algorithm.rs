@@ -4,20 +4,24 @@
 //! tried again.
 
 use std::path::Path;
+use std::time::Duration;
 
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
-use model::{Level, PackState, Problem, Result, TaskKind, Verdict};
+use model::{ExecutionState, Level, PackState, Problem, Result, TaskKind, Verdict, WallTime};
 use rca::detector::{Conclusion, EndpointRow, Figures};
 use serde_json::json;
 use store::{
     DetectorRow, Effects, ExecutionResult, Findings, Finish, InjectionChange, NewEvent, NewExecution, NewTask, Role,
-    TaskError,
+    TaskError, Wait,
 };
 
 use super::{Context, Outcome};
 use crate::child::{self, Ended, Limits, Order, Ranking};
 use crate::killpoint;
+
+/// How soon a task that waits for an upload looks again by itself.
+const SHORTEST_LOOK: Duration = Duration::from_secs(2);
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     let name = context.algorithm()?;
@@ -25,6 +29,9 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         .chain(&context.spec.algorithms)
         .find(|choice| choice.name == name)
         .ok_or_else(|| Problem::internal("run.unknown_algorithm", "the run asked for no such algorithm"))?;
+    if choice.remote {
+        return remote(context, choice).await;
+    }
     let role = if name == context.spec.detector.name { Role::Detector } else { Role::Algorithm };
     killpoint::reach("run_algorithm.before-record");
     let injection = context.parts.store.injection_of(context.run.id).await?;
@@ -41,6 +48,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         role,
         injection: injection.id,
         seed: context.spec.environment.seed,
+        remote: false,
     };
     let execution = context.parts.store.start_execution(context.claim, &new).await?;
     context.still_wanted().await?;
@@ -55,6 +63,45 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         (Role::Detector, Ok((answer, seconds))) => detected(context, &pack, &answer, seconds),
         (Role::Algorithm, Ok((answer, seconds))) => Ok(Outcome::done(ranked(context, name, &answer, seconds))),
     }
+}
+
+/// Waits for the answer of a method that runs elsewhere. The upload itself ends the execution and wakes this task.
+async fn remote(context: &Context<'_>, choice: &AlgorithmChoice) -> Result<Outcome> {
+    let store = &context.parts.store;
+    let known = store.execution_of(context.task.id).await?;
+    if known.as_ref().is_some_and(|execution| execution.state == ExecutionState::Success) {
+        return Ok(Outcome::done(Effects { children: vec![collect(context)], ..Effects::default() }));
+    }
+    let execution = match known {
+        Some(execution) if execution.state == ExecutionState::Initial => execution,
+        // The first time in the pipeline, or a retry after nobody answered.
+        _ => {
+            let new = NewExecution {
+                algorithm: choice.name.clone(),
+                version: choice.version.clone(),
+                role: Role::Algorithm,
+                injection: store.injection_of(context.run.id).await?.id,
+                seed: context.spec.environment.seed,
+                remote: true,
+            };
+            let id = store.start_execution(context.claim, &new).await?;
+            store.execution(id).await?
+        }
+    };
+    let deadline = execution.updated_at.plus(Duration::from_secs(choice.limit_seconds));
+    let now = WallTime::now();
+    if now >= deadline {
+        let message = "nobody handed over its answer in time";
+        let problem = Problem::new(model::ErrorKind::Failed, "execution.not_uploaded", message)
+            .place(choice.name.clone())
+            .expected(format!("an upload until {deadline}"));
+        return Ok(Outcome::done(failed(context, Role::Algorithm, &problem)));
+    }
+    // An upload that comes while this task is not yet asleep cannot wake it, so it looks again by itself: ever more seldom.
+    let waited = Duration::from_micros(u64::try_from(now.0 - execution.updated_at.0).unwrap_or(0));
+    let words = format!("the answer of {} to execution {} is uploaded until {deadline}", choice.name, execution.id);
+    let wait = Wait::new("execution.awaits_upload", words);
+    Ok(Outcome::Wait(wait, now.plus(waited.max(SHORTEST_LOOK)).min(deadline)))
 }
 
 /// The pack as it was built: nobody ranks on, or judges, a file that has changed since.

@@ -222,6 +222,7 @@ fn spec(data: &SystemData, faults: Vec<Fault>) -> RunSpec {
             version: "builtin".into(),
             limit_seconds: 10,
             limit_memory_mib: 512,
+            remote: false,
         },
         algorithms: vec![],
         always_rank: false,
