@@ -41,6 +41,8 @@ pub struct Ready {
 pub struct Status {
     pub version: String,
     pub uptime_seconds: i64,
+    /// Wall time of the server's start.
+    pub started_at: String,
     /// `simulated` or `cluster`.
     pub cluster: String,
     pub cluster_version: String,
@@ -66,9 +68,11 @@ pub struct Status {
 /// What arrived as telemetry since the server started, from the network and from simulated runs, and what is kept of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ingest {
+    /// Wall time from which on everything here is counted: the server's start.
+    pub since: String,
     /// By namespace and signal, in this order.
     pub records: Vec<IngestRecords>,
-    /// Requests refused as a whole, by signal, then by code.
+    /// Requests refused as a whole, by signal, then by code; under `other` those for no signal: a wrong path.
     pub requests_refused: BTreeMap<String, BTreeMap<String, i64>>,
     /// Received and not yet written into segments, bytes in memory.
     pub waiting_bytes: i64,

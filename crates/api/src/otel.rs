@@ -11,11 +11,10 @@ pub struct OtelQuery {
     /// Only this namespace; by default every namespace of the system, and the records that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Only the records of this simulated run; by default those that came from the network, and of each namespace those of the run
-    /// that was written last.
-    #[param(value_type = Option<String>)]
+    /// Only the records of this simulated run, by its id or the beginning of it; by default those that came from the network, and of
+    /// each namespace those of the run that was written last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunId>,
+    pub run: Option<String>,
 }
 
 /// The telemetry of a system, judged by what datapacks and their readers need.

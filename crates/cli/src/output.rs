@@ -1,5 +1,7 @@
 //! Printing data in the four forms, and talk beside it.
 
+mod narrow;
+
 use std::io::{self, IsTerminal, Write};
 
 use api::{Page, PageQuery, Pagination};
@@ -184,17 +186,32 @@ impl Output {
     pub fn table<T>(&self, items: &[T], columns: &[Column<T>]) -> Result<(), Failure> {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(columns.iter().map(|(name, _)| Cell::new(name)));
-        for item in items {
-            table.add_row(columns.iter().map(|(_, value)| self.cell(&value(item))));
+        let headings: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let mut rows: Vec<Vec<String>> =
+            items.iter().map(|item| columns.iter().map(|(_, value)| value(item)).collect()).collect();
+        // There is a width only where standard output is a terminal.
+        let layout = table.width().and_then(|width| narrow::fit(&headings, &mut rows, width.into()));
+        let all: Vec<usize> = (0..columns.len()).collect();
+        let shown = layout.as_ref().map_or(&all, |layout| &layout.columns);
+        table.set_header(shown.iter().map(|&at| Cell::new(headings[at])));
+        for row in &rows {
+            table.add_row(shown.iter().map(|&at| self.cell(&row[at])));
         }
         for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
+            column.set_padding((0, narrow::GAP as u16));
+        }
+        if let Some(layout) = &layout {
+            layout.arrange(&mut table);
         }
         if self.color {
             table.enforce_styling();
         }
-        self.write(&(table.trim_fmt() + "\n"))
+        self.write(&(table.trim_fmt() + "\n"))?;
+        let left: Vec<&str> = all.iter().filter(|at| !shown.contains(at)).map(|&at| headings[at]).collect();
+        if !left.is_empty() {
+            self.say(format!("no room for {}; a wider terminal or `-o json` shows them", left.join(", ")));
+        }
+        Ok(())
     }
 
     fn cell(&self, text: &str) -> Cell {

@@ -107,9 +107,13 @@ fn judge(signal: &str, normal: &[f64], abnormal: &[f64]) -> Option<Judged> {
     };
     let (low, high) = range(normal);
     let mean = normal.iter().sum::<f64>() / normal.len() as f64;
-    let floor = if signal.ends_with("_share") { SHARE_FLOOR } else { FLOOR * mean.abs() };
+    let is_share = signal.ends_with("_share");
+    let floor = if is_share { SHARE_FLOOR } else { FLOOR * mean.abs() };
     let width = (high - low).max(floor);
-    let band = (low - width, high + width);
+    let mut band = (low - width, high + width);
+    if is_share {
+        band = (band.0.max(0.0), band.1.min(1.0));
+    }
     let outside = abnormal.iter().filter(|&&value| value < band.0 || value > band.1).count();
     let moved = outside >= OUTSIDE;
     Some(Judged { signal: signal.to_owned(), moved, band, abnormal: range(abnormal), outside, slices: abnormal.len() })

@@ -119,7 +119,13 @@ impl Problem {
         known: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Self {
         let near = nearest(found, known.clone());
-        let all: Vec<&str> = known.into_iter().collect();
+        let mut all: Vec<&str> = Vec::new();
+        for name in known {
+            // A name that stands for several things is told once.
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
         let expected = if all.len() <= 40 { all.join(", ") } else { format!("one of {} known names", all.len()) };
         let problem = Self::new(ErrorKind::NotFound, code, format!("unknown {noun}"))
             .found(format!("`{found}`"))
@@ -222,6 +228,8 @@ mod tests {
         assert_eq!(problem.kind.http_status(), 404);
         let far = Problem::unknown("capability.unknown", "capability", "zzzzzz", ["network_delay", "pod_kill"]);
         assert_eq!(far.fix, None);
+        let twice = Problem::unknown("algorithm.unknown", "algorithm", "nosuch", ["random", "baro", "random"]);
+        assert_eq!(twice.expected.as_deref(), Some("random, baro"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ use std::time::Instant;
 
 use api::{Page, PageQuery, Pagination};
 use cluster::Cluster;
-use model::Result;
+use model::{Result, WallTime};
 use tokio::sync::watch;
 
 use crate::auth::{Access, Tokens};
@@ -68,6 +68,7 @@ struct Inner {
     tokens: Tokens,
     access: Access,
     started: Instant,
+    started_at: WallTime,
     closing: watch::Sender<bool>,
 }
 
@@ -84,7 +85,10 @@ impl App {
         let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
         let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);
-        Ok(Self { inner: Arc::new(Inner { parts, tokens, access, started: Instant::now(), closing }) })
+        let (started, started_at) = (Instant::now(), WallTime::now());
+        let app = Self { inner: Arc::new(Inner { parts, tokens, access, started, started_at, closing }) };
+        app.reserve_namespaces().await?;
+        Ok(app)
     }
 
     /// The file that holds the administrator's token, mode 0600.
@@ -139,6 +143,11 @@ impl App {
 
     fn started(&self) -> Instant {
         self.inner.started
+    }
+
+    /// Everything that is counted in memory is counted from here on.
+    fn started_at(&self) -> WallTime {
+        self.inner.started_at
     }
 }
 

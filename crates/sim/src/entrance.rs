@@ -58,7 +58,8 @@ impl Entrance {
             return Return { at: None, measure: measure("the time before was too short to know the band") };
         }
         let latency_limit = limit(normal.iter().map(|slice| slice.0), 0.02);
-        let failure_limit = limit(normal.iter().map(|slice| slice.1), 0.02);
+        // A share is never more than all. Where that many failed before, failures say nothing about being back.
+        let failure_limit = limit(normal.iter().map(|slice| slice.1), 0.02).min(1.0);
         let from = second(end + SECOND - 1);
         let after = self.slices(from, second(now));
         let calm = after.iter().rev().take_while(|slice| slice.0 <= latency_limit && slice.1 <= failure_limit).count();
@@ -112,5 +113,17 @@ mod tests {
         assert_eq!(back.at, Some(140 * SECOND));
         assert_eq!(entrance.back(100 * SECOND, 120 * SECOND, 130 * SECOND).at, None);
         assert_eq!(entrance.back(20 * SECOND, 120 * SECOND, 200 * SECOND).at, None, "too short a time before");
+    }
+
+    #[test]
+    fn no_share_of_an_overloaded_system_is_more_than_all() {
+        let mut entrance = Entrance::default();
+        for second in 0..200_i64 {
+            for request in 0..20_i64 {
+                entrance.record(second * SECOND, SECOND, request < 17 || second % 7 == 0);
+            }
+        }
+        let back = entrance.back(100 * SECOND, 120 * SECOND, 200 * SECOND);
+        assert!(back.measure.contains(" and 100.0 % "), "{}", back.measure);
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use model::{ErrorKind, Problem, Result, RunId, TaskId, WallTime};
+use model::{ErrorKind, Problem, Result, RunId, TaskId, TaskState, WallTime};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, Condition, DatabaseTransaction, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryOrder,
@@ -204,7 +204,17 @@ pub(crate) fn new_row(resource: &str, holder: Holder, fence: i64, note: &str) ->
 }
 
 /// Frees leases that match `filter`. Their rows stay, so that their fences only grow.
+///
+/// Of the tasks that wait for one of them, the one that waits longest is due at once.
 pub(crate) async fn free(tx: &DatabaseTransaction, filter: Condition) -> Work<u64> {
+    let going: Vec<String> = entity::lease::Entity::find()
+        .select_only()
+        .column(Column::Resource)
+        .filter(filter.clone())
+        .filter(Column::Owner.is_not_null())
+        .into_tuple()
+        .all(tx)
+        .await?;
     let none = || Expr::value(Option::<String>::None);
     let freed = entity::lease::Entity::update_many()
         .col_expr(Column::Owner, none())
@@ -215,7 +225,38 @@ pub(crate) async fn free(tx: &DatabaseTransaction, filter: Condition) -> Work<u6
         .filter(filter)
         .exec(tx)
         .await?;
+    for resource in &going {
+        wake(tx, resource).await?;
+    }
     Ok(freed.rows_affected)
+}
+
+/// Makes the task due that waits longest for a lease. A place of a limit (`limit:build:3`) is as good as any other of it.
+async fn wake(tx: &DatabaseTransaction, resource: &str) -> Work<()> {
+    use entity::task::Column;
+    let awaited = match resource.strip_prefix("limit:").and_then(|limit| limit.rsplit_once(':')) {
+        Some((limit, _place)) => format!("limit:{limit}"),
+        None => resource.to_owned(),
+    };
+    let now = WallTime::now().0;
+    let waiting = entity::task::Entity::find()
+        .filter(Column::State.eq(TaskState::Rescheduled.code()))
+        .filter(Column::DueAt.gt(now))
+        // The text is JSON, in which a name stands in quotes.
+        .filter(Column::Wait.contains(format!("\"{awaited}\"")))
+        .order_by_asc(Column::CreatedAt)
+        .order_by_asc(Column::Id)
+        .one(tx)
+        .await?;
+    if let Some(task) = waiting {
+        entity::task::Entity::update_many()
+            .col_expr(Column::DueAt, Expr::value(now))
+            .filter(Column::Id.eq(task.id.as_str()))
+            .filter(Column::State.eq(TaskState::Rescheduled.code()))
+            .exec(tx)
+            .await?;
+    }
+    Ok(())
 }
 
 pub(crate) fn task_resource(task: TaskId) -> String {

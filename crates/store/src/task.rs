@@ -85,11 +85,29 @@ pub struct Wait {
     /// Who holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
+    /// Leases of which any one ends the wait. When one goes back, the task that waits longest for it looks at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub any_of: Vec<String>,
+    /// How often it was looked in vain, one after the other.
+    #[serde(default)]
+    pub looks: u32,
 }
 
 impl Wait {
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), resource: None, holder: None }
+        Self { code: code.into(), message: message.into(), resource: None, holder: None, any_of: Vec::new(), looks: 1 }
+    }
+
+    pub fn any_of(mut self, leases: impl IntoIterator<Item = String>) -> Self {
+        self.any_of = leases.into_iter().collect();
+        self
+    }
+
+    /// Counts on from what the task waited for before, where that was the same.
+    pub fn after(mut self, before: Option<&Self>) -> Self {
+        self.looks =
+            before.filter(|before| before.code == self.code).map_or(1, |before| before.looks.saturating_add(1));
+        self
     }
 
     pub fn resource(mut self, resource: impl Into<String>) -> Self {

@@ -340,10 +340,14 @@ impl Check<'_> {
 
     fn report(&mut self, place: &str, found: &str, expected: &str) {
         self.findings.push(
-            Problem::new(ErrorKind::Invalid, "system.data_inconsistent", "the behaviour does not fit")
-                .place(format!("simulation.yaml: {place}"))
-                .found(found.to_owned())
-                .expected(expected.to_owned()),
+            Problem::new(
+                ErrorKind::Invalid,
+                "system.data_inconsistent",
+                "the behaviour does not fit what the other files say, or is out of range",
+            )
+            .place(format!("simulation.yaml: {place}"))
+            .found(found.to_owned())
+            .expected(expected.to_owned()),
         );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::{ErrorKind, Problem, Result, SystemCode};
 
-use crate::folder::Texts;
+use crate::folder::{FILES, Texts, is_system, systems_in};
 use crate::review::{Review, review};
 use crate::{Registration, Service, Topology};
 
@@ -102,22 +102,53 @@ impl Catalog {
     /// The built-in systems, where `folder/<code>/` replaces or adds a whole system.
     ///
     /// # Errors
-    /// `system.folder_unreadable`, and the first finding of the lint about one of the systems.
+    /// `system.folder_unreadable`, `system.none_here`, `system.folder_is_one_system`, and the first finding of the lint about
+    /// one of the systems.
     pub fn with_folder(folder: &Path) -> Result<Self> {
+        if is_system(folder) {
+            return Err(one_system(folder));
+        }
         let mut catalog = Self::builtin()?;
-        let mut names: Vec<_> = std::fs::read_dir(folder)
-            .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
-            .map_err(|error| unreadable(folder, error))?;
-        names.sort();
-        for path in names {
+        let mut own = Vec::new();
+        for path in systems_in(folder)? {
             // A link that leads nowhere is no system that may be left out in silence.
-            if std::fs::metadata(&path).map_err(|error| unreadable(&path, error))?.is_dir() {
-                let mut seen = folder_review(&path);
-                seen.notes.clear();
-                catalog.insert(&path.display().to_string(), seen)?;
+            std::fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
+            let place = path.display().to_string();
+            own.push((catalog.insert(&place, folder_review(&path))?, place));
+        }
+        // All of them are known now.
+        for (code, place) in own {
+            if let Some(taken) = catalog.overlap(&catalog.get(&code)?.registration) {
+                return Err(first_of(&place, vec![taken]));
             }
         }
         Ok(catalog)
+    }
+
+    /// What a system's patterns take of the slots of others.
+    pub(crate) fn overlap(&self, registration: &Registration) -> Option<Problem> {
+        let others = self.systems.values().map(|system| &system.registration);
+        let others = others.filter(|other| other.code != registration.code);
+        let (key, slot, other) = others
+            .into_iter()
+            .find_map(|other| registration.taken_from(other).map(|(key, slot)| (key, slot, other)))?;
+        let problem = Problem::new(
+            ErrorKind::Invalid,
+            "system.pattern_overlaps",
+            "the pattern takes slots of another system for its own",
+        );
+        Some(
+            problem
+                .place(format!("{}: {key}", FILES[0]))
+                .found(format!("it matches `{slot}`, a slot of `{}`", other.code))
+                .expected(format!("a pattern that matches `{}` and a number only", registration.code)),
+        )
+    }
+
+    /// Takes note of a registration, for comparing others with it.
+    pub(crate) fn know(&mut self, registration: &Registration) {
+        let data = SystemData { registration: registration.clone(), topology: None };
+        self.systems.insert(registration.code.clone(), Arc::new(data));
     }
 
     /// # Errors
@@ -134,10 +165,11 @@ impl Catalog {
         self.systems.keys()
     }
 
-    fn insert(&mut self, folder: &str, review: Review) -> Result<()> {
+    fn insert(&mut self, folder: &str, review: Review) -> Result<SystemCode> {
         let Some(data) = review.data else { return Err(first_of(folder, review.findings)) };
-        self.systems.insert(data.code().clone(), Arc::new(data));
-        Ok(())
+        let code = data.code().clone();
+        self.systems.insert(code.clone(), Arc::new(data));
+        Ok(code)
     }
 }
 
@@ -170,6 +202,18 @@ fn first_of(folder: &str, findings: Vec<Problem>) -> Problem {
         };
     }
     first.place(place)
+}
+
+/// A system's own folder where the folder above it is meant: nothing in it would be read.
+fn one_system(folder: &Path) -> Problem {
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let above =
+        whole.parent().map_or_else(|| "the folder above it".to_owned(), |above| format!("`{}`", above.display()));
+    Problem::new(ErrorKind::Invalid, "system.folder_is_one_system", "this is the folder of one system")
+        .place(folder.display().to_string())
+        .found("a system's own files")
+        .expected("the folder that has one folder for each system")
+        .fix(format!("name {above}"))
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Problem {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{ErrorKind, Problem, nearest};
 
@@ -22,6 +22,42 @@ pub(crate) struct Texts<T> {
     pub journeys: Option<T>,
     pub telemetry: Option<T>,
     pub behaviour: Option<T>,
+}
+
+/// Whether a folder is a system's own: it has one of the files.
+pub(crate) fn is_system(folder: &Path) -> bool {
+    FILES.iter().any(|file| fs::symlink_metadata(folder.join(file)).is_ok())
+}
+
+/// The folders of systems in a folder, by name: every folder in it, and every link that leads nowhere. Hidden ones belong to
+/// other programs.
+///
+/// # Errors
+/// `system.folder_unreadable`; `system.none_here`.
+pub(crate) fn systems_in(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let unreadable = |error: io::Error| {
+        Problem::new(ErrorKind::Missing, "system.folder_unreadable", "the folder of systems cannot be read")
+            .place(folder.display().to_string())
+            .found(error.to_string())
+            .expected("a folder with one folder for each system")
+            .cause(error)
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let path = entry.path();
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && fs::metadata(&path).map_or(true, |meta| meta.is_dir()) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        return Err(Problem::new(ErrorKind::Missing, "system.none_here", "there is no system here")
+            .place(folder.display().to_string())
+            .expected("a folder with one folder for each system, and `system.yaml` in each"));
+    }
+    Ok(found)
 }
 
 /// Reads what is there. The findings name the file and, where it is known, the line.

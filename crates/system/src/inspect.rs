@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use model::{ErrorKind, Problem, Result};
 use serde::Serialize;
 
+use crate::Catalog;
 use crate::catalog::folder_review;
-use crate::folder::FILES;
+use crate::folder::{FILES, is_system, systems_in};
+use crate::review::Review;
 use crate::spot::Node;
 
 /// Whether a finding keeps the system from being used.
@@ -62,42 +64,39 @@ impl Report {
 /// Checks the system in a folder, or each system in the folders of a folder, by the rules of [`crate::Catalog`].
 ///
 /// # Errors
-/// `system.folder_unreadable`; `system.nothing_to_lint` when there is no system.
+/// `system.folder_unreadable`; `system.none_here` when there is no system.
 pub fn lint(folder: &Path) -> Result<Report> {
-    let unreadable = |error: std::io::Error| {
-        Problem::new(ErrorKind::Missing, "system.folder_unreadable", "the folder cannot be read")
-            .place(folder.display().to_string())
-            .found(error.to_string())
-            .expected("a folder with `system.yaml`, or a folder of such folders")
-    };
-    let is_system = |folder: &Path| FILES.iter().any(|file| fs::symlink_metadata(folder.join(file)).is_ok());
-    let mut below = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        below.push(entry.map_err(unreadable)?.path());
+    let systems = if is_system(folder) { vec![folder.to_owned()] } else { systems_in(folder)? };
+    let mut catalog = Catalog::builtin()?;
+    let mut reviews: Vec<Option<Review>> = Vec::new();
+    for path in &systems {
+        let review = fs::metadata(path).is_ok().then(|| folder_review(path));
+        // What is wrong with a system does not keep the others from being compared with it.
+        if let Some(registration) = review.as_ref().and_then(|review| review.registration.as_ref()) {
+            catalog.know(registration);
+        }
+        reviews.push(review);
     }
-    below.sort();
-    let systems: Vec<PathBuf> = if is_system(folder) {
-        vec![folder.to_owned()]
-    } else {
-        // A link that leads nowhere is told as one, where the catalog would stop at it.
-        below.into_iter().filter(|path| is_system(path) || fs::metadata(path).is_err()).collect()
-    };
-    if systems.is_empty() {
-        return Err(Problem::new(ErrorKind::Missing, "system.nothing_to_lint", "there is no system here")
-            .place(folder.display().to_string())
-            .expected("a folder with `system.yaml`, or a folder of such folders"));
-    }
-    let findings = systems.iter().flat_map(|system| inspect(system)).collect();
-    Ok(Report { systems, findings })
+    let findings = systems.iter().zip(reviews).flat_map(|(path, review)| match review {
+        Some(mut review) => {
+            let taken = review.registration.as_ref().and_then(|registration| catalog.overlap(registration));
+            review.findings.extend(taken);
+            inspect(path, review)
+        }
+        None => vec![leads_nowhere(path)],
+    });
+    Ok(Report { findings: findings.collect(), systems })
 }
 
-fn inspect(folder: &Path) -> Vec<Finding> {
-    if let Err(error) = fs::metadata(folder) {
-        let problem = Problem::new(ErrorKind::Invalid, "system.folder_unreadable", "the folder cannot be read");
-        let problem = problem.found(error.to_string()).fix("remove the link, or let it lead somewhere");
-        return vec![Finding::new(Severity::Error, folder, None, String::new(), problem)];
-    }
-    let review = folder_review(folder);
+/// A link that leads nowhere is told as one, where the catalog would stop at it.
+fn leads_nowhere(path: &Path) -> Finding {
+    let problem = Problem::new(ErrorKind::Invalid, "system.folder_unreadable", "the system's folder cannot be read")
+        .found(fs::metadata(path).err().map_or_else(String::new, |error| error.to_string()))
+        .fix("remove the link, or let it lead somewhere");
+    Finding::new(Severity::Error, path, None, String::new(), problem)
+}
+
+fn inspect(folder: &Path, review: Review) -> Vec<Finding> {
     let mut trees = Trees { folder, read: Vec::new() };
     let errors = review.findings.into_iter().map(|problem| (Severity::Error, problem));
     let notes = review.notes.into_iter().map(|problem| (Severity::Warning, problem));

@@ -179,13 +179,17 @@ impl File {
             resolver.report("journeys", "there is no journey", "at least one journey");
         }
         let Some((generator, entrance)) = entrance(topology) else {
-            resolver.report("journeys", "no load generator calls a service", "one load generator with one call");
+            resolver.report(
+                "journeys",
+                "nothing makes requests: no load generator calls a service",
+                "one load generator with one call in topology.yaml",
+            );
             return Err(resolver.findings);
         };
         let mut names = HashSet::new();
         for row in &self.journeys {
             if !names.insert(&row.name) {
-                let problem = Problem::new(ErrorKind::Invalid, "system.name_repeated", "declared twice");
+                let problem = Problem::new(ErrorKind::Invalid, "system.name_repeated", "the name is declared twice");
                 let problem = problem.place(format!("journeys.yaml: journeys.{}", row.name));
                 resolver.findings.push(problem.found(format!("`{}`", row.name)).expected("one declaration"));
             }
@@ -264,15 +268,19 @@ impl<'a> Resolver<'a> {
             return;
         }
         let Some(call) = self.topology.call(from, to) else {
-            self.report(&here, "the services are not connected", &format!("a call from `{from}` in topology.yaml"));
+            self.report(
+                &here,
+                "one of the services does not call the other",
+                &format!("a call from `{from}` in topology.yaml"),
+            );
             return;
         };
         if call.phase != crate::Phase::Request {
-            self.report(&here, "the connection is not used while requests are handled", "a call of phase `request`");
+            self.report(&here, "the call is not made while requests are handled", "a call of phase `request`");
         }
         if !call.operations.iter().any(|known| known == operation) {
             let known = call.operations.join(", ");
-            self.unserved(&here, operation, "the connection does not carry the operation", &known);
+            self.unserved(&here, operation, "the call in topology.yaml does not list the operation", &known);
         } else if call.protocol == Protocol::Http && self.topology.endpoint_index(to, operation).is_none() {
             self.unserved(&here, operation, "nobody serves the operation", "an endpoint in points.yaml");
         } else if call.protocol.is_rpc() && self.topology.rpc_index(to, operation).is_none() {

@@ -49,11 +49,16 @@ impl<'a> Lint<'a> {
             };
             if !fits {
                 let place = format!("topology.yaml: services.{}", service.name);
-                self.report(
-                    &place,
-                    "a service listens on a port and a load generator does not",
-                    "`port` to fit `kind`",
-                );
+                match service.kind {
+                    Kind::Loadgen => self.report(&place, "a load generator listens on no port", "no `port`"),
+                    _ => self.report(&place, "the service has no port to listen on", "`port`, 1 to 65535"),
+                }
+            }
+            for (key, port) in [("port", service.port), ("service_port", service.service_port)] {
+                if port == Some(0) {
+                    let place = format!("topology.yaml: services.{}.{key}", service.name);
+                    self.report(&place, "nothing can listen on port 0", "1 to 65535");
+                }
             }
         }
     }
@@ -67,7 +72,11 @@ impl<'a> Lint<'a> {
                 self.known_service(&format!("{place}.{}.{}", call.from, call.to), name);
             }
             if call.operations.is_empty() {
-                self.report(&format!("{place}.{}.{}", call.from, call.to), "the call has no operation", "one or more");
+                self.report(
+                    &format!("{place}.{}.{}", call.from, call.to),
+                    "the call lists no operation",
+                    "one or more in `operations`",
+                );
             }
             for operation in &call.operations {
                 self.call_operation(&call.from, &call.to, call.protocol, operation);
@@ -118,13 +127,25 @@ impl<'a> Lint<'a> {
             if !endpoint.route.starts_with('/') {
                 self.report(
                     &format!("{place}.{}.{}", endpoint.service, endpoint.operation()),
-                    "the route is not absolute",
+                    "the route does not begin with a slash",
                     "`/...`",
                 );
             }
+            let place = format!("{place}.{}.{}", endpoint.service, endpoint.operation());
             if !(200..400).contains(&endpoint.status) {
-                let place = format!("{place}.{}.{}", endpoint.service, endpoint.operation());
-                self.report(&place, "the status of a success is none", "200 to 399");
+                self.report(&place, "the status that the endpoint answers with is no success", "200 to 399");
+            }
+            // An endpoint without a port of its own has that of its service, which is judged by itself.
+            let listens = self
+                .topology
+                .service(&endpoint.service)
+                .is_some_and(|service| service.port != Some(0) && service.port.is_some());
+            if endpoint.port == 0 && listens {
+                self.report(
+                    &format!("{place}.port"),
+                    "nothing can listen on port 0",
+                    "1 to 65535, or the service's own",
+                );
             }
         }
     }
@@ -136,7 +157,11 @@ impl<'a> Lint<'a> {
             self.known_service(&format!("{place}.{}", rpc.service), &rpc.service);
             if rpc.operation.split_once('/').is_none_or(|(service, method)| service.is_empty() || method.is_empty()) {
                 let place = format!("{place}.{}.{}", rpc.service, rpc.operation);
-                self.report(&place, "the operation names no method", "`package.Service/Method`");
+                self.report(
+                    &place,
+                    "the operation does not say which method of which service it is",
+                    "`package.Service/Method`",
+                );
             }
         }
     }
@@ -153,9 +178,17 @@ impl<'a> Lint<'a> {
             );
             let place = format!("{place}.{}.{}", statement.service, statement.operation());
             match self.topology.call(&statement.service, &statement.instance) {
-                None => self.report(&place, "the client does not call that data store", "a call in topology.yaml"),
+                None => self.report(
+                    &place,
+                    "the service does not call the data store that the statement is sent to",
+                    "a call in topology.yaml",
+                ),
                 Some(call) if call.protocol != statement.system.protocol() => {
-                    self.report(&place, "the store's system does not speak the call's protocol", "one protocol");
+                    self.report(
+                        &place,
+                        "the call to the data store has a protocol that the store does not speak",
+                        "one protocol for the statement and for the call in topology.yaml",
+                    );
                 }
                 Some(_) => {}
             }
@@ -169,11 +202,19 @@ impl<'a> Lint<'a> {
         for method in &self.topology.methods {
             self.known_service(&format!("{place}.{}", method.service), &method.service);
             if self.topology.service(&method.service).is_some_and(|service| !service.runs_on_jvm()) {
-                self.report(&format!("{place}.{}", method.service), "the service runs on no JVM", "a JVM service");
+                self.report(
+                    &format!("{place}.{}", method.service),
+                    "the service of the method does not run on a JVM",
+                    "a service whose `language` runs on one",
+                );
             }
             if method.method == "main" || method.method.starts_with('<') {
                 let name = format!("{place}.{}.{}.{}", method.service, method.class, method.method);
-                self.report(&name, "the method runs only at start-up", "a method that requests reach");
+                self.report(
+                    &name,
+                    "no request reaches the method: it runs only when the service starts",
+                    "a method that requests reach",
+                );
             }
             if let Some(operation) = &method.serves {
                 let served = self.topology.endpoint_index(&method.service, operation).is_some()
@@ -181,7 +222,11 @@ impl<'a> Lint<'a> {
                     || self.topology.calls_to(&method.service).any(|call| call.operations.contains(operation));
                 if !served {
                     let name = format!("{place}.{}.{}.{}", method.service, method.class, method.method);
-                    self.report(&name, "the operation that it serves is not known", "an endpoint of the service");
+                    self.report(
+                        &name,
+                        "the method serves an operation that its service does not have",
+                        "an endpoint, a remote procedure or a called operation of the service",
+                    );
                 }
             }
         }
@@ -228,7 +273,7 @@ impl<'a> Lint<'a> {
             }
         }
         for name in twice {
-            let problem = Problem::new(ErrorKind::Invalid, "system.name_repeated", "declared twice");
+            let problem = Problem::new(ErrorKind::Invalid, "system.name_repeated", "the name is declared twice");
             let place = format!("{place}.{}", name.replacen(" -> ", ".", 1));
             self.findings.push(problem.place(place).found(format!("`{name}`")).expected("one declaration"));
         }

@@ -175,16 +175,63 @@ impl Registration {
         }
         let first_slot = format!("{}0", self.code);
         match compile(&self.namespace_pattern) {
-            Ok(pattern) if pattern.is_match(&first_slot) => {}
-            Ok(_) => findings.push(self.misses("namespace_pattern", &self.namespace_pattern, "matches")),
+            Ok(pattern) if !pattern.is_match(&first_slot) => {
+                findings.push(self.misses("namespace_pattern", &self.namespace_pattern, "matches"));
+            }
+            Ok(pattern) => findings.extend(self.too_wide("namespace_pattern", &pattern)),
             Err(problem) => findings.push(problem.place("namespace_pattern")),
         }
         match compile(&self.extract_pattern) {
-            Ok(_) if self.slot_number(&first_slot) == Some(0) => {}
-            Ok(_) => findings.push(self.misses("extract_pattern", &self.extract_pattern, "finds code and number in")),
+            Ok(pattern) if Self::extracted(&pattern, &first_slot) != Some((self.code.as_str(), 0)) => {
+                findings.push(self.misses("extract_pattern", &self.extract_pattern, "finds code and number in"));
+            }
+            Ok(pattern) => findings.extend(self.too_wide("extract_pattern", &pattern)),
             Err(problem) => findings.push(problem.place("extract_pattern")),
         }
         findings
+    }
+
+    /// A pattern that takes namespaces for slots which are none: those of the cluster, of others, or with something more in their
+    /// name.
+    fn too_wide(&self, key: &str, pattern: &Regex) -> Option<Problem> {
+        let code = &self.code;
+        let strangers = [
+            "default".to_owned(),
+            "kube-system".to_owned(),
+            code.to_string(),
+            format!("x-{code}0"),
+            format!("{code}0-x"),
+            format!("{code}-0"),
+        ];
+        let taken = strangers.iter().find(|name| pattern.is_match(name))?;
+        let problem = Problem::new(
+            ErrorKind::Invalid,
+            "system.pattern_too_wide",
+            "the pattern takes namespaces for slots of the system that are none",
+        );
+        Some(
+            problem
+                .place(key)
+                .found(format!("`{pattern}` matches `{taken}`"))
+                .expected("the code and a number, and nothing before or after them")
+                .fix(self.right(key)),
+        )
+    }
+
+    /// The pattern that fits.
+    fn right(&self, key: &str) -> String {
+        let code = &self.code;
+        if key == "extract_pattern" { format!(r"`^({code})(\d+)$`") } else { format!(r"`^{code}\d+$`") }
+    }
+
+    /// A slot of another system that this one's patterns take for their own.
+    pub(crate) fn taken_from(&self, other: &Self) -> Option<(&'static str, String)> {
+        let patterns = [("namespace_pattern", &self.namespace_pattern), ("extract_pattern", &self.extract_pattern)];
+        let slots = [0, 1, 10].map(|number| format!("{}{number}", other.code));
+        patterns.into_iter().find_map(|(key, pattern)| {
+            let pattern = compile(pattern).ok()?;
+            slots.iter().find(|slot| pattern.is_match(slot)).map(|slot| (key, slot.clone()))
+        })
     }
 
     fn misses(&self, key: &str, pattern: &str, verb: &str) -> Problem {
@@ -197,13 +244,19 @@ impl Registration {
         .place(key)
         .found(format!("`{pattern}`"))
         .expected(format!("a pattern that {verb} `{code}0`"))
-        .fix(if key == "extract_pattern" { format!(r"`^({code})(\d+)$`") } else { format!(r"`^{code}\d+$`") })
+        .fix(self.right(key))
     }
 
     /// The slot's number if `namespace` is one of this system's.
     pub fn slot_number(&self, namespace: &str) -> Option<u32> {
-        let captures = compile(&self.extract_pattern).ok()?;
-        captures.captures(namespace)?.get(2)?.as_str().parse().ok()
+        let pattern = compile(&self.extract_pattern).ok()?;
+        Some(Self::extracted(&pattern, namespace)?.1)
+    }
+
+    /// Code and number of a slot, by the two groups of the pattern.
+    fn extracted<'a>(pattern: &Regex, namespace: &'a str) -> Option<(&'a str, u32)> {
+        let found = pattern.captures(namespace)?;
+        Some((found.get(1)?.as_str(), found.get(2)?.as_str().parse().ok()?))
     }
 }
 

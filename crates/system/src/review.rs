@@ -16,6 +16,8 @@ use crate::{DEFAULT_LOAD, Kind, Registration, SystemData, Topology, behaviour, j
 pub(crate) struct Review {
     /// There when nothing is wrong.
     pub data: Option<SystemData>,
+    /// There when its own file can be read.
+    pub registration: Option<Registration>,
     pub findings: Vec<Problem>,
     /// What deserves a second look and is legal.
     pub notes: Vec<Problem>,
@@ -38,6 +40,7 @@ pub(crate) fn review(folder: &str, texts: &Texts<impl AsRef<str>>) -> Review {
         review.findings.extend(unserved_load(topology));
         review.notes.extend(unvisited(topology));
     }
+    review.registration.clone_from(&registration);
     if let Some(registration) = registration
         && review.findings.is_empty()
         && topology.is_some() == simulated
@@ -99,7 +102,7 @@ fn misnamed(folder: &str, registration: &Registration) -> Problem {
     Problem::new(ErrorKind::Invalid, "system.folder_misnamed", "a folder's name is its system's code")
         .place(format!("{}: code", FILES[0]))
         .found(format!("code `{}` in the folder `{folder}`", registration.code))
-        .expected("one name for both")
+        .expected("a folder that is named like the code")
         .fix(format!("rename the folder to `{}`", registration.code))
 }
 
@@ -160,10 +163,14 @@ fn unvisited(topology: &Topology) -> Vec<Problem> {
         service.kind != Kind::Loadgen && !service.idle && !service.disabled && !visited.contains(service.name.as_str())
     });
     let note = |name: &str| {
-        Problem::new(ErrorKind::Invalid, "system.service_unvisited", "no journey comes by the service")
-            .place(format!("{}: services.{name}", FILES[1]))
-            .found(format!("`{name}`"))
-            .fix("let a journey reach it, or mark it `idle: true`")
+        Problem::new(
+            ErrorKind::Invalid,
+            "system.service_unvisited",
+            "no journey comes by the service, so no fault on it is ever felt",
+        )
+        .place(format!("{}: services.{name}", FILES[1]))
+        .found(format!("`{name}`"))
+        .fix("let a journey reach it, or mark it `idle: true`")
     };
     silent.map(|service| note(&service.name)).collect()
 }

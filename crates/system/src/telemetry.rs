@@ -354,9 +354,13 @@ impl Row {
 }
 
 fn problem(found: String, expected: &str) -> Problem {
-    Problem::new(ErrorKind::Invalid, "system.data_inconsistent", "the telemetry profile does not fit")
-        .found(found)
-        .expected(expected)
+    Problem::new(
+        ErrorKind::Invalid,
+        "system.data_inconsistent",
+        "the telemetry profile does not fit what the other files say",
+    )
+    .found(found)
+    .expected(expected)
 }
 
 fn finding(place: &str, found: String, expected: &str) -> Problem {

@@ -25,8 +25,11 @@ pub(crate) fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Vec
         let found = error.without_snippet().to_string();
         let unknown = unknown_keys::<T>(file, text);
         if unknown.is_empty() {
-            let problem =
-                Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads");
+            let problem = Problem::new(
+                ErrorKind::Invalid,
+                "system.file_malformed",
+                "the file does not have the form that it must have",
+            );
             return vec![problem.place(place).found(found)];
         }
         unknown
@@ -49,13 +52,16 @@ fn unknown_keys<T: DeserializeOwned>(file: &str, text: &str) -> Vec<Problem> {
         let is_unknown = message.starts_with("unknown field");
         let Some((&key, known)) = quoted.split_first().filter(|_| is_unknown) else {
             if !findings.is_empty() {
-                let problem =
-                    Problem::new(ErrorKind::Invalid, "system.file_malformed", "the file is not what the product reads");
+                let problem = Problem::new(
+                    ErrorKind::Invalid,
+                    "system.file_malformed",
+                    "the file does not have the form that it must have",
+                );
                 findings.push(problem.place(format!("{file}:{line}:1")).found(message));
             }
             break;
         };
-        let problem = Problem::new(ErrorKind::Invalid, "system.key_unknown", "the key means nothing here")
+        let problem = Problem::new(ErrorKind::Invalid, "system.key_unknown", "there is no such key at this place")
             .place(format!("{file}:{line}:1"))
             .found(format!("`{key}`"))
             .expected(known.join(", "));

@@ -5,7 +5,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
@@ -20,7 +20,28 @@ pub(crate) fn routes(entrance: Entrance) -> Router {
         .route("/v1/traces", post(|State(entrance), request| answer(entrance, Export::Traces, request)))
         .route("/v1/metrics", post(|State(entrance), request| answer(entrance, Export::Metrics, request)))
         .route("/v1/logs", post(|State(entrance), request| answer(entrance, Export::Logs, request)))
+        .fallback(|State(entrance), request| elsewhere(entrance, request))
+        .method_not_allowed_fallback(|State(entrance), request| elsewhere(entrance, request))
         .with_state(entrance)
+}
+
+/// A request that no kind of telemetry is sent with: a wrong path, or a wrong method on a right one.
+async fn elsewhere(entrance: Entrance, request: Request) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let export = Export::ALL.into_iter().find(|export| path == format!("/v1/{}", export.as_str()));
+    let problem = match export {
+        Some(_) => unsupported("otlp.method_wrong", "OTLP is sent with POST").found(format!("{method} {path}")),
+        None => unsupported("otlp.path_unknown", "this is no path of OTLP over HTTP")
+            .found(format!("{method} {path}"))
+            .fix("set the endpoint of the exporter to the address alone; gRPC has an address of its own"),
+    };
+    let problem = problem.expected("POST to /v1/traces, /v1/metrics or /v1/logs");
+    let form = encoding(request.headers()).unwrap_or(Encoding::Json);
+    let mut response = refusal(&entrance.refuse(export, problem), form);
+    if export.is_some() {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
 }
 
 async fn answer(entrance: Entrance, export: Export, request: Request) -> Response {

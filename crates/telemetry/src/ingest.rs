@@ -4,6 +4,7 @@
 //! new ones, writes the rows as segments and deletes the journal, while requests go on. Memory is bounded: when the next rows are too many
 //! before the last ones are written, requests wait a moment and are then told to come back.
 
+mod kind;
 mod received;
 
 use std::fs::File;
@@ -23,6 +24,7 @@ use crate::status::Queue;
 use crate::store::{Inner, guard};
 use crate::table::Tables;
 use crate::{Accepted, Export, SignalStore};
+pub(crate) use kind::of_another_kind;
 use received::Received;
 
 /// How often the writer looks whether something is due.
@@ -178,9 +180,9 @@ impl Ingest {
         self.receiver.flush()
     }
 
-    /// Counts a request that was refused as a whole.
-    pub(crate) fn refuse(&self, export: Export, problem: &Problem) {
-        guard(&self.receiver.core.store.counters).request_refused(export, problem);
+    /// Counts a request that was refused as a whole; `None` for one that is for none of the three kinds.
+    pub(crate) fn refuse(&self, export: impl Into<Option<Export>>, problem: &Problem) {
+        guard(&self.receiver.core.store.counters).request_refused(export.into(), problem);
     }
 
     /// Memory for the bodies of requests that are worked on, bytes.
@@ -194,7 +196,7 @@ impl Ingest {
     }
 }
 
-fn malformed(export: Export, length: usize) -> Problem {
+pub(crate) fn malformed(export: Export, length: usize) -> Problem {
     let message = "an OTLP request cannot be decoded";
     Problem::new(ErrorKind::Invalid, "otlp.request_malformed", message)
         .found(format!("{length} bytes that are cut off or something else"))
@@ -250,11 +252,14 @@ impl Core {
         if pending.journal.is_empty() {
             pending.since = Instant::now();
         }
-        state.cardinality.refresh();
+        state.cardinality.refresh(&guard(&self.store.reserved));
         let times = options.limits.window(options.times, arrived);
         let pass = Pass::new(export, times, &options.limits).counting(&mut state.cardinality);
         let Done { accepted, counts, refused } =
             convert::wire(pass, body, &mut pending.received).map_err(|_| malformed(export, body.len()))?;
+        if accepted.accepted == 0 {
+            kind::check(export, body, accepted.refused_total())?;
+        }
         pending.received.measure(counts.keys());
         if accepted.accepted > 0
             && let Err(problem) = pending.journal.append(&Record { export, arrived, refused, body })

@@ -18,6 +18,7 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::Export;
+use crate::ingest::of_another_kind;
 use schema::{Field, Kind};
 
 /// The protobuf of a request written as JSON.
@@ -28,20 +29,63 @@ pub(crate) fn to_protobuf(export: Export, json: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(json.len() / 2);
     let mut reader = serde_json::Deserializer::from_slice(json);
     let fields = schema::request(export);
-    let read = Message { fields, out: &mut out }.deserialize(&mut reader).and_then(|_| reader.end());
-    read.map_err(|error| {
+    let mut names = Names::default();
+    let top = Message { fields, out: &mut out, names: Some(&mut names) };
+    let read = top.deserialize(&mut reader).and_then(|is_object| reader.end().map(|()| is_object));
+    let malformed = |found: String| {
         Problem::new(ErrorKind::Invalid, "otlp.request_malformed", "an OTLP request cannot be decoded")
-            .found(format!("{} bytes: {error}", json.len()))
+            .found(format!("{} bytes: {found}", json.len()))
             .expected(format!("the JSON of one whole export request for {}", export.as_str()))
-            .cause(error)
-    })?;
-    Ok(out)
+    };
+    match read {
+        Err(error) => Err(malformed(error.to_string()).cause(error)),
+        Ok(false) => Err(malformed("null".into())),
+        // An object without a member is a request without records. One that has others only is something else.
+        Ok(true) if names.known == 0 && !names.unknown.is_empty() => Err(names.of_another_kind(export)),
+        Ok(true) => Ok(out),
+    }
+}
+
+/// The names of the members of a request.
+#[derive(Default)]
+struct Names {
+    known: usize,
+    /// The first few of the others.
+    unknown: Vec<String>,
+}
+
+impl Names {
+    /// Names that are kept, and characters of each.
+    const KEPT: usize = 3;
+    const LONGEST: usize = 40;
+
+    fn note(&mut self, name: &str) {
+        if self.unknown.len() < Self::KEPT {
+            self.unknown.push(name.chars().take(Self::LONGEST).collect());
+        }
+    }
+
+    fn of_another_kind(&self, export: Export) -> Problem {
+        let is_of = |other: &Export| {
+            let mut fields = schema::request(*other).iter();
+            fields.any(|field| self.unknown.iter().any(|name| same_name(field.name, name)))
+        };
+        let field = schema::request(export)[0].name;
+        match Export::ALL.into_iter().find(is_of) {
+            Some(other) => of_another_kind(export, other.as_str()).fix(format!("send it to `/v1/{}`", other.as_str())),
+            None => of_another_kind(export, "nothing that OTLP has")
+                .found(format!("an object with {}", self.unknown.join(", "))),
+        }
+        .expected(format!("an object with `{field}`, or an empty one"))
+    }
 }
 
 /// A JSON object to the fields of a message; says whether there was one, which `null` is not.
 struct Message<'a> {
     fields: &'static [Field],
     out: &'a mut Vec<u8>,
+    /// Where the names of its members are noted, for the outermost one.
+    names: Option<&'a mut Names>,
 }
 
 impl<'de> DeserializeSeed<'de> for Message<'_> {
@@ -64,9 +108,10 @@ impl<'de> Visitor<'de> for Message<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        while let Some(known) = map.next_key_seed(Name(self.fields))? {
+        let Self { fields, out, mut names } = self;
+        while let Some(known) = map.next_key_seed(Name { fields, names: names.as_deref_mut() })? {
             match known {
-                Some(field) => map.next_value_seed(Content { field, out: self.out })?,
+                Some(field) => map.next_value_seed(Content { field, out })?,
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -75,9 +120,12 @@ impl<'de> Visitor<'de> for Message<'_> {
 }
 
 /// The field of a name; none when this version knows none.
-struct Name(&'static [Field]);
+struct Name<'a> {
+    fields: &'static [Field],
+    names: Option<&'a mut Names>,
+}
 
-impl<'de> DeserializeSeed<'de> for Name {
+impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<&'static Field>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
@@ -85,7 +133,7 @@ impl<'de> DeserializeSeed<'de> for Name {
     }
 }
 
-impl Visitor<'_> for Name {
+impl Visitor<'_> for Name<'_> {
     type Value = Option<&'static Field>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +141,14 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().find(|field| same_name(field.name, name)))
+        let field = self.fields.iter().find(|field| same_name(field.name, name));
+        if let Some(names) = self.names {
+            match field {
+                Some(_) => names.known += 1,
+                None => names.note(name),
+            }
+        }
+        Ok(field)
     }
 }
 
@@ -162,7 +217,7 @@ impl Content<'_> {
         let before = out.len();
         encode_key(field.number, WireType::LengthDelimited, out);
         let start = out.len();
-        if (Message { fields, out }).deserialize(reader)? {
+        if (Message { fields, out, names: None }).deserialize(reader)? {
             insert_length(out, start)
         } else {
             out.truncate(before)

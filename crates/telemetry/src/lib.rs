@@ -40,7 +40,7 @@ pub use convert::TimeBounds;
 pub use ingest::Ingest;
 pub use limits::Limits;
 pub use listen::{Listen, Listening, serve};
-pub use otlp_client::{Delivery, OtlpClient, OtlpProtocol, OtlpTarget, SendReport};
+pub use otlp_client::{Delivery, OtlpClient, OtlpProtocol, OtlpTarget, Reasons, SendReport};
 pub use refusal::Accepted;
 pub use rows::Rows;
 pub use signal::{Export, Query, Signal, Stream};

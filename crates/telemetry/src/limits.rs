@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
@@ -29,7 +30,7 @@ pub struct Limits {
     pub past: Duration,
     /// How far ahead of the clock a timestamp may be.
     pub future: Duration,
-    /// Distinct namespaces.
+    /// Distinct namespaces besides those that are reserved ([`crate::SignalStore::reserve_namespaces`]).
     pub namespaces: usize,
     /// Distinct services of a namespace.
     pub services: usize,
@@ -85,12 +86,18 @@ struct Seen {
     shapes: [HashSet<u64, RandomState>; 3],
 }
 
+/// Namespaces that have room whatever others send: those of registered systems.
+pub(crate) type Reserved = Arc<HashSet<String>>;
+
 /// The distinct names of all namespaces.
 pub(crate) struct Cardinality {
     limits: Limits,
     hasher: RandomState,
     since: Instant,
     places: HashMap<String, usize>,
+    /// How many of the places are not reserved.
+    others: usize,
+    reserved: Reserved,
     seen: Vec<Seen>,
 }
 
@@ -100,13 +107,26 @@ pub(crate) struct Place(usize);
 
 impl Cardinality {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, hasher: RandomState::default(), since: Instant::now(), places: HashMap::new(), seen: Vec::new() }
+        Self {
+            limits,
+            hasher: RandomState::default(),
+            since: Instant::now(),
+            places: HashMap::new(),
+            others: 0,
+            reserved: Reserved::default(),
+            seen: Vec::new(),
+        }
     }
 
     /// Forgets everything when it is time to; no [`Place`] may be held.
-    pub fn refresh(&mut self) {
+    pub fn refresh(&mut self, reserved: &Reserved) {
+        if !Arc::ptr_eq(&self.reserved, reserved) {
+            self.reserved = reserved.clone();
+            self.others = self.places.keys().filter(|name| !reserved.contains(*name)).count();
+        }
         if self.since.elapsed() >= MEMORY {
             self.places.clear();
+            self.others = 0;
             self.seen.clear();
             self.since = Instant::now();
         }
@@ -116,8 +136,11 @@ impl Cardinality {
         if let Some(&place) = self.places.get(name) {
             return Ok(Place(place));
         }
-        if self.places.len() >= self.limits.namespaces {
-            return Err(Refusal::Namespaces);
+        if !self.reserved.contains(name) {
+            if self.others >= self.limits.namespaces {
+                return Err(Refusal::Namespaces);
+            }
+            self.others += 1;
         }
         self.places.insert(name.to_owned(), self.seen.len());
         self.seen.push(Seen::default());

@@ -3,6 +3,7 @@
 //! A receiver that is busy is waited for, as long as it asks for; what it refuses for good is counted and not sent again
 //! (OTLP 1.x, "Failures" and "Throttling"). Calls block: the sender is a load generator and goes no faster than it is let.
 
+mod reasons;
 mod split;
 mod transport;
 
@@ -13,6 +14,7 @@ use model::{ErrorKind, Problem, Result};
 
 use crate::Export;
 use crate::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
+pub use reasons::Reasons;
 pub use transport::OtlpProtocol;
 use transport::{Answer, Transport};
 
@@ -21,9 +23,6 @@ const LARGEST: usize = 2 * 1024 * 1024;
 /// First and longest pause before another try, where the receiver asks for none.
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How many different reasons of refusals are kept.
-const REASONS: usize = 10;
-
 /// Where to send.
 #[derive(Debug, Clone)]
 pub struct OtlpTarget {
@@ -35,7 +34,7 @@ pub struct OtlpTarget {
     pub headers: Vec<(String, String)>,
     /// Longest time that one request may take.
     pub timeout: Duration,
-    /// Longest time that a receiver is waited for that takes nothing.
+    /// Time that a receiver is waited for that takes nothing; when it has passed, a last try is made.
     pub patience: Duration,
 }
 
@@ -59,8 +58,8 @@ pub struct SendReport {
     pub retried: u64,
     /// Time spent waiting for another try.
     pub waited: Duration,
-    /// Why records were refused, and how many each time; the first reasons only.
-    pub reasons: BTreeMap<String, u64>,
+    /// Why records were refused.
+    pub reasons: Reasons,
 }
 
 impl SendReport {
@@ -114,7 +113,8 @@ impl OtlpClient {
         split::logs(request, LARGEST, &mut |bytes, records| self.send(Export::Logs, bytes, records))
     }
 
-    /// One message, until the receiver has taken or refused it.
+    /// One message, until the receiver has taken or refused it, or the patience is over. The last try comes when it is over, which
+    /// may be before the time that the receiver asked for.
     fn send(&mut self, export: Export, body: Vec<u8>, records: u64) -> Result<()> {
         let (started, mut pause) = (Instant::now(), PAUSE);
         loop {
@@ -131,10 +131,11 @@ impl OtlpClient {
                     return Ok(());
                 }
                 Answer::Later { after, message, reached } => {
-                    let wait = after.unwrap_or(pause);
-                    if started.elapsed() + wait > self.patience {
+                    let left = self.patience.saturating_sub(started.elapsed());
+                    if left.is_zero() {
                         return Err(self.gave_up(&message, reached, started.elapsed()));
                     }
+                    let wait = after.unwrap_or(pause).min(left);
                     self.report.retried += 1;
                     self.report.waited += wait;
                     std::thread::sleep(wait);
@@ -148,9 +149,7 @@ impl OtlpClient {
         let delivery = self.report.records.entry(export).or_default();
         delivery.sent += records - refused;
         delivery.refused += refused;
-        if refused > 0 && (self.report.reasons.len() < REASONS || self.report.reasons.contains_key(message)) {
-            *self.report.reasons.entry(message.to_owned()).or_default() += refused;
-        }
+        self.report.reasons.note(message, refused);
     }
 
     fn gave_up(&self, message: &str, reached: bool, after: Duration) -> Problem {
@@ -161,7 +160,7 @@ impl OtlpClient {
         };
         Problem::new(ErrorKind::Unavailable, code, words)
             .place(self.place.clone())
-            .found(format!("{message} (tried for {:.0} s)", after.as_secs_f64()))
+            .found(format!("{message} (tried for {:.1} s)", after.as_secs_f64()))
             .expected(format!("an answer over {}", self.protocol().as_str()))
             .fix("check the address and the protocol; gRPC is usually on port 4317, HTTP on 4318")
     }

@@ -73,7 +73,7 @@ impl Entrance {
     }
 
     /// Counts a request that is refused before its records were looked at.
-    pub fn refuse(&self, export: Export, problem: Problem) -> Problem {
+    pub fn refuse(&self, export: impl Into<Option<Export>>, problem: Problem) -> Problem {
         self.ingest.refuse(export, &problem);
         problem
     }

@@ -31,6 +31,8 @@ impl Refused {
         let (http, grpc, retry) = match (&*problem.code, problem.kind) {
             ("otlp.request_too_large", _) => (413, Code::ResourceExhausted, None),
             ("otlp.content_type_unsupported" | "otlp.encoding_unsupported", _) => (415, Code::Unimplemented, None),
+            ("otlp.path_unknown", _) => (404, Code::NotFound, None),
+            ("otlp.method_wrong", _) => (405, Code::Unimplemented, None),
             ("otlp.request_slow", _) => (408, Code::DeadlineExceeded, None),
             (_, ErrorKind::Invalid) => (400, Code::InvalidArgument, None),
             (_, ErrorKind::Busy) => (429, Code::Unavailable, Some(RETRY)),

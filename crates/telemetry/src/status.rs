@@ -14,6 +14,8 @@ pub struct Status {
     pub kinds: BTreeMap<Export, KindStatus>,
     /// The same records by namespace, in the order of their names.
     pub namespaces: Vec<NamespaceStatus>,
+    /// Requests for none of the kinds, by code: a wrong path or method.
+    pub strays: BTreeMap<String, u64>,
     /// What was received and is in no segment yet; absent when this process does not receive.
     pub queue: Option<Queue>,
     pub kept: Kept,
@@ -66,7 +68,8 @@ pub struct Kept {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counters {
     records: BTreeMap<(String, Export), Count>,
-    requests: BTreeMap<(Export, String), u64>,
+    /// `None`: for none of the kinds.
+    requests: BTreeMap<(Option<Export>, String), u64>,
     pub kept: Kept,
 }
 
@@ -82,7 +85,7 @@ impl Counters {
         }
     }
 
-    pub fn request_refused(&mut self, export: Export, problem: &Problem) {
+    pub fn request_refused(&mut self, export: Option<Export>, problem: &Problem) {
         *self.requests.entry((export, problem.code.to_string())).or_default() += 1;
     }
 
@@ -112,9 +115,14 @@ impl Counters {
                 *kind.refused.entry(code.clone()).or_default() += count;
             }
         }
+        let mut strays = BTreeMap::new();
         for ((export, code), count) in &self.requests {
-            kinds.entry(*export).or_default().requests_refused.insert(code.clone(), *count);
+            let place = match export {
+                Some(export) => &mut kinds.entry(*export).or_default().requests_refused,
+                None => &mut strays,
+            };
+            place.insert(code.clone(), *count);
         }
-        Status { kinds, namespaces, queue, kept: self.kept }
+        Status { kinds, namespaces, strays, queue, kept: self.kept }
     }
 }

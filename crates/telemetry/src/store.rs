@@ -24,7 +24,7 @@ use crate::chunk::{ChunkName, ChunkWriter, FORMAT, MANIFEST, Manifest};
 use crate::convert::TimeBounds;
 use crate::disk::{GONE, create_folder, failed, folder_name, list, lock, sync_folder, try_lock, write_durably};
 use crate::ingest::{Ingest, Receiver};
-use crate::limits::Limits;
+use crate::limits::{Limits, Reserved};
 use crate::rows::Rows;
 use crate::segment::{self, Filter};
 use crate::status::{Counters, Status};
@@ -96,6 +96,8 @@ pub(crate) struct Inner {
     /// Manifests never change and their folders are never named alike, so what was read once stays true.
     manifests: Mutex<HashMap<PathBuf, Arc<Manifest>>>,
     pub counters: Mutex<Counters>,
+    /// Namespaces that the limit of distinct ones does not shut out.
+    pub reserved: Mutex<Reserved>,
     pub receiver: Mutex<Weak<Receiver>>,
 }
 
@@ -137,11 +139,18 @@ impl SignalStore {
             staged: AtomicU64::new(0),
             manifests: Mutex::default(),
             counters: Mutex::default(),
+            reserved: Mutex::default(),
             receiver: Mutex::default(),
         };
         let store = Self { inner: Arc::new(inner) };
         crate::ingest::recover(&store.inner)?;
         Ok(store)
+    }
+
+    /// Says which namespaces always have room, in the place of those said before. Records of others are refused when their
+    /// namespaces are more than [`Limits::namespaces`], whoever came first.
+    pub fn reserve_namespaces(&self, names: impl IntoIterator<Item = String>) {
+        *guard(&self.inner.reserved) = Reserved::new(names.into_iter().collect());
     }
 
     /// Begins the step `[from, to)` of a simulated run. Nothing of it is visible before it is committed; dropped, it leaves nothing.

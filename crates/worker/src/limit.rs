@@ -2,16 +2,11 @@
 //!
 //! A token belongs to the task and goes back with its end, in the same transaction; a task that waits keeps its place.
 
-use std::time::Duration;
-
 use model::{ErrorKind, Problem, Result, TaskKind};
 use settings::Key;
 use store::{LimitGrant, Wait};
 
 use crate::step::{Context, Outcome};
-
-/// How soon a step that found no token asks again.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// The limit of a kind of step: its short name and its setting. Collecting a result is too short to need one.
 fn of(kind: TaskKind) -> Option<(&'static str, &'static Key<i64>)> {
@@ -45,8 +40,9 @@ pub async fn wait(context: &Context<'_>) -> Result<Option<Outcome>> {
         LimitGrant::Full(holders) => {
             let message = format!("all {capacity} places of the limit `{}` are taken", key.name);
             let held: Vec<&str> = holders.iter().map(|lease| lease.note.as_str()).collect();
-            let wait = Wait::new("limit.reached", message).resource(format!("limit:{name}")).holder(held.join("; "));
-            Ok(Some(Outcome::wait(wait, RETRY)))
+            let resource = format!("limit:{name}");
+            let wait = Wait::new("limit.reached", message).any_of([resource.clone()]).resource(resource);
+            Ok(Some(Outcome::in_line(wait.holder(held.join("; ")), context.task.wait.as_ref())))
         }
     }
 }

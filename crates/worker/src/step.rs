@@ -29,6 +29,10 @@ use crate::Parts;
 /// Longest stretch of data time that passes before a cancelled run is noticed.
 const STRETCH: Duration = Duration::from_secs(60);
 
+/// First and longest pause of a step that waits for what others hold.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
+const LONGEST_LOOK: Duration = Duration::from_secs(16);
+
 /// What a step works with.
 pub struct Context<'a> {
     pub parts: &'a Parts,
@@ -66,6 +70,14 @@ pub enum Passed {
 impl Outcome {
     pub fn done(effects: Effects) -> Self {
         Self::Done(Box::new(effects))
+    }
+
+    /// Waits for leases that others hold. The one who waits longest is woken when one of them goes back; that it looks by itself,
+    /// more and more seldom, is for what nobody tells of: a raised limit, a pool that grew.
+    pub fn in_line(wait: Wait, before: Option<&Wait>) -> Self {
+        let wait = wait.after(before);
+        let pause = FIRST_LOOK.saturating_mul(1 << (wait.looks - 1).min(10)).min(LONGEST_LOOK);
+        Self::wait(wait, pause)
     }
 
     /// Waits for `after` from now on.

@@ -1,5 +1,8 @@
 //! `datapack`: the labelled telemetry of runs, and getting it out.
 
+mod sums;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -42,7 +45,7 @@ pub enum Command {
         /// Name or number
         name: String,
     },
-    /// Download a datapack in the public layout
+    /// Download a datapack in the public layout, and check it against its checksums
     Download {
         /// Name or number
         name: String,
@@ -175,6 +178,7 @@ fn download_archive(session: &Session, client: &Client, name: &str, path: &Path,
         let body = client.archive(name)?.into_body();
         let bar = progress(session, body.content_length());
         let done = save(body, &part, &bar)?;
+        sums::check_archive(name, &part)?;
         fs::rename(&part, path).map_err(|error| not_written(path, &error))?;
         bar.finish_and_clear();
         Ok(done)
@@ -213,7 +217,7 @@ fn download_tree(session: &Session, client: &Client, pack: &str, part: &Path) ->
     let mut files = Vec::new();
     flatten(client.files(pack)?.files, &mut files);
     let bar = progress(session, Some(files.iter().map(|file| file.bytes).sum()));
-    let mut bytes = 0;
+    let (mut bytes, mut digests) = (0, BTreeMap::new());
     for file in &files {
         if !is_inside(&file.path) {
             return Err(unsafe_path(&file.path));
@@ -221,8 +225,13 @@ fn download_tree(session: &Session, client: &Client, pack: &str, part: &Path) ->
         let path = part.join(&file.path);
         let parent = path.parent().unwrap_or(part);
         fs::create_dir_all(parent).map_err(|error| not_written(parent, &error))?;
-        bytes += save(client.file(pack, &file.path)?.into_body(), &path, &bar)?.0;
+        let (size, sha256) = save(client.file(pack, &file.path)?.into_body(), &path, &bar)?;
+        bytes += size;
+        digests.insert(file.path.clone(), sha256);
     }
+    let listed = digests.contains_key(sums::FILE).then(|| fs::read_to_string(part.join(sums::FILE)));
+    let listed = listed.transpose().map_err(|error| not_written(&part.join(sums::FILE), &error))?;
+    sums::check(pack, &digests, listed.as_deref())?;
     bar.finish_and_clear();
     Ok((files.len(), bytes))
 }

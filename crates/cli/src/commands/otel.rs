@@ -3,9 +3,9 @@
 use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport};
 use clap::Subcommand;
 use client::Failure;
-use model::RunId;
 
 use super::Done;
+use crate::args::run_id;
 use crate::error::Exit;
 use crate::output::{Column, Format};
 use crate::session::Session;
@@ -21,14 +21,11 @@ pub enum Command {
         /// Only this namespace; by default every namespace of the system, and the records that name none
         #[arg(long, value_name = "NAME")]
         namespace: Option<String>,
-        /// Only the records of this simulated run; by default those from the network, and each namespace's latest run
-        #[arg(long, value_name = "ID", value_parser = whole_id)]
-        run: Option<RunId>,
+        /// Only the records of this simulated run, by its id or the beginning of it; by default those from the network, and each
+        /// namespace's latest run
+        #[arg(long, value_name = "ID", value_parser = run_id)]
+        run: Option<String>,
     },
-}
-
-fn whole_id(text: &str) -> Result<RunId, String> {
-    text.parse().map_err(|_| format!("`{text}` is no whole id of a run; `aegisctl run list` shows them"))
 }
 
 const FINDINGS: &[Column<OtelFinding>] = &[

@@ -38,7 +38,7 @@ const COLUMNS: &[Column<Point>] = &[
     ("ID", |p| p.id.clone()),
     ("SERVICE", |p| p.service.clone()),
     ("CAPABILITY", |p| p.capability.clone()),
-    ("TARGET", |p| target(&p.target, " ")),
+    ("TARGET", |p| Some(target(&p.target, " ")).filter(|text| !text.is_empty()).unwrap_or_else(|| "-".into())),
     ("NOTES", notes),
 ];
 
@@ -53,6 +53,14 @@ fn target(target: &Value, between: &str) -> String {
     let pairs = target.as_object().into_iter().flatten();
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     pairs.map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(between)
+}
+
+/// A point without anything narrower is the service as a whole.
+fn whole_target(point: &Point) -> String {
+    match target(&point.target, "\n") {
+        text if text.is_empty() => format!("{} as a whole", point.service),
+        text => text,
+    }
 }
 
 pub fn run(command: Command, session: &Session) -> Done {
@@ -80,7 +88,7 @@ pub fn run(command: Command, session: &Session) -> Done {
                     ("System", point.system.clone()),
                     ("Service", point.service.clone()),
                     ("Capability", format!("{} ({})", point.capability, point.family)),
-                    ("Target", target(&point.target, "\n")),
+                    ("Target", whole_target(&point)),
                     ("Known", known.to_owned()),
                     ("Journeys", path.to_owned()),
                     ("Simulated", if point.simulated { "yes" } else { "no" }.to_owned()),

@@ -174,7 +174,7 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
             ("Run", run.id.to_string()),
             ("System", run.system.clone()),
             ("Namespace", or_dash(run.namespace.as_ref())),
-            ("Fault", format!("{} on {}", run.fault_type, run.services)),
+            ("Fault", fault(run)),
             ("Seed", run.seed.to_string()),
             ("State", run.state.to_string()),
             ("Verdict", or_dash(run.verdict.as_ref())),
@@ -185,7 +185,7 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
             ("Visible", or_dash(detail.visible.as_ref())),
             ("Witness", lines(&detail.witness, witness_line)),
             ("Recovery", detail.recovery.as_ref().map_or_else(|| "-".to_owned(), recovery_lines)),
-            ("Control", or_dash(detail.paired_control.or(run.control_of).as_ref())),
+            pair(detail),
             ("Group", run.group_id.to_string()),
             ("Started", run.start_time.clone()),
             ("Ended", or_dash(run.end_time.as_ref())),
@@ -196,6 +196,21 @@ fn get(session: &Session, detail: &RunDetail) -> Result<(), Failure> {
         session.out.table(&detail.tasks, TASKS)?;
     }
     Ok(())
+}
+
+fn fault(run: &Run) -> String {
+    match run.fault_type.as_str() {
+        "none" => "none: a run without a fault".to_owned(),
+        fault => format!("{fault} on {}", run.services),
+    }
+}
+
+/// The other run of a pair, as seen from this one.
+fn pair(detail: &RunDetail) -> (&'static str, String) {
+    match (detail.paired_control, detail.run.control_of) {
+        (_, Some(faulty)) => ("Control of", faulty.to_string()),
+        (control, None) => ("Its control", or_dash(control.as_ref())),
+    }
 }
 
 fn lines(items: &[Value], line: impl Fn(&Value) -> String) -> String {

@@ -14,7 +14,7 @@ pub fn run(session: &Session) -> Done {
     let status = client.status()?;
     session.out.record(&status, || {
         vec![
-            ("Server", format!("{} (version {}, up {} s)", client.server(), status.version, status.uptime_seconds)),
+            ("Server", format!("{} (version {}, since {})", client.server(), status.version, status.started_at)),
             ("Cluster", format!("{} {}", status.cluster, status.cluster_version)),
             ("Systems", format!("{} ({} enabled)", status.systems, status.systems_enabled)),
             ("Runs", counts(&status.runs)),
@@ -27,7 +27,7 @@ pub fn run(session: &Session) -> Done {
         ]
     })?;
     if session.out.format == Format::Table && !status.ingest.records.is_empty() {
-        session.out.write("\n")?;
+        session.out.write(&format!("\nRecords since {}:\n", status.ingest.since))?;
         session.out.table(
             &status.ingest.records,
             &[
@@ -58,7 +58,7 @@ pub fn run(session: &Session) -> Done {
 fn telemetry(ingest: &Ingest) -> String {
     let mut text = format!("{} MiB kept", ingest.stored_bytes >> 20);
     for (signal, codes) in &ingest.requests_refused {
-        text.push_str(&format!("; refused requests with {signal}: {}", refused(codes)));
+        text.push_str(&format!("; requests for {signal} refused since {}: {}", ingest.since, refused(codes)));
     }
     if let Some(failure) = &ingest.failure {
         text.push_str(&format!("; {} MiB cannot be written: {failure}", ingest.backlog_bytes >> 20));

@@ -4,7 +4,7 @@ use api::task::{LogLine, Task, TaskQuery};
 use clap::Subcommand;
 
 use super::Done;
-use crate::args::Paging;
+use crate::args::{Paging, run_id};
 use crate::error::Exit;
 use crate::output::{Column, or_dash};
 use crate::session::Session;
@@ -20,8 +20,8 @@ pub enum Command {
         /// Only tasks of this type
         #[arg(long = "type", value_name = "TYPE")]
         task_type: Option<String>,
-        /// Only the tasks of one run
-        #[arg(long, value_name = "ID")]
+        /// Only the tasks of one run, by its id or the beginning of it
+        #[arg(long, value_name = "ID", value_parser = run_id)]
         run: Option<String>,
         #[command(flatten)]
         paging: Paging,
@@ -33,7 +33,7 @@ pub enum Command {
 }
 
 const COLUMNS: &[Column<Task>] = &[
-    ("ID", |task| task.id.to_string()),
+    ("TASK", |task| task.id.to_string()),
     ("TYPE", |task| task.kind.to_string()),
     ("ALGORITHM", |task| or_dash(task.algorithm.as_ref())),
     ("STATE", |task| task.state.to_string()),
@@ -52,6 +52,7 @@ pub fn run(command: Command, session: &Session) -> Done {
     let client = session.client()?;
     match command {
         Command::List { state, task_type, run, paging } => {
+            let run = run.map(|id| client.find_run(&id)).transpose()?.map(|id| id.to_string());
             session.out.pages(&paging, COLUMNS, |page| {
                 client.tasks(&TaskQuery {
                     page: page.page,

@@ -75,17 +75,17 @@ fn serve(mut stream: TcpStream, answer: &Answer, seen: &Mutex<Vec<Request>>) {
     let _ = stream.write_all(&answer(&request));
 }
 
-pub fn raw(status: u16, kind: &str, body: &str) -> Vec<u8> {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status} Canned\r\ncontent-type: {kind}\r\nx-request-id: req-1\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
-    .into_bytes()
+pub fn raw(status: u16, kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let (body, length) = (body.as_ref(), body.as_ref().len());
+    let head = format!(
+        "HTTP/1.1 {status} Canned\r\ncontent-type: {kind}\r\nx-request-id: req-1\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
 }
 
 /// A success in the envelope.
 pub fn data(data: Value) -> Vec<u8> {
-    raw(200, "application/json", &json!({"code": 200, "message": "Success", "data": data, "timestamp": 1}).to_string())
+    raw(200, "application/json", json!({"code": 200, "message": "Success", "data": data, "timestamp": 1}).to_string())
 }
 
 /// An error as the server sends it.

@@ -1,8 +1,10 @@
 //! Submitting, following and printing runs.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
+use sha2::Digest;
 
 use crate::canned::{Canned, Home, Request, data, page, problem, raw};
 
@@ -142,7 +144,9 @@ fn a_download_that_is_cut_short_leaves_nothing_behind() {
         b"HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-length: 100\r\nconnection: close\r\n\r\nhalf"
             .to_vec()
     });
-    let whole = Canned::start(|_| raw(200, "application/zip", "bytes"));
+    let bytes = archive("a", &sum_of("a"));
+    let (size, sent) = (bytes.len() as u64, bytes.clone());
+    let whole = Canned::start(move |_| raw(200, "application/zip", &sent));
     let home = Home::new();
     let get = |server: &Canned| {
         home.run(&[
@@ -161,8 +165,8 @@ fn a_download_that_is_cut_short_leaves_nothing_behind() {
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     let ran = get(&whole);
-    assert_eq!((ran.code, ran.json()["size"].as_u64()), (0, Some(5)));
-    assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "bytes");
+    assert_eq!((ran.code, ran.json()["size"].as_u64()), (0, Some(size)));
+    assert_eq!(std::fs::read(home.path().join("p.zip")).unwrap(), bytes);
 
     home.write("p.zip", "mine");
     let again = get(&whole);
@@ -170,7 +174,60 @@ fn a_download_that_is_cut_short_leaves_nothing_behind() {
     assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "mine");
     let arguments = ["datapack", "download", "ts0-1", "--output-file", "p.zip", "--force"];
     assert_eq!(home.run(&[&["--server", &whole.address], &arguments[..]].concat()).code, 0);
-    assert_eq!(std::fs::read_to_string(home.path().join("p.zip")).unwrap(), "bytes");
+    assert_eq!(std::fs::read(home.path().join("p.zip")).unwrap(), bytes);
+}
+
+/// A datapack of one file and its checksums, as the server sends it.
+fn archive(file: &str, sums: &str) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in [("ts0-1/env.json", file), ("ts0-1/sha256sum.txt", sums)] {
+        zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn sum_of(text: &str) -> String {
+    format!("{}  env.json\n", hex::encode(sha2::Sha256::digest(text)))
+}
+
+#[test]
+fn a_download_that_differs_from_its_checksums_is_refused_and_not_kept() {
+    let pack = json!({
+        "id": 1, "name": "ts0-1", "source": "injection", "fault_type": "pod_kill", "category": "ts", "state": "build_success",
+        "status": "enabled", "pre_duration": 60, "labels": [], "created_at": "t", "updated_at": "t", "trace_id": RUN,
+        "display_config": {}, "engine_config": [], "roots": [], "ground_truth": [], "groundtruth_source": "auto", "witness": [],
+    });
+    let check = |file: &'static str, sums: String, code: i32, problem: Option<&str>| {
+        let files = ["env.json", "sha256sum.txt"];
+        let node = |path: &&str| json!({"path": path, "name": path, "size": "1 B", "bytes": 1});
+        let tree = json!({"files": files.iter().map(node).collect::<Vec<_>>()});
+        let pack = pack.clone();
+        let server = Canned::start(move |request| match request.path.rsplit('/').next().unwrap() {
+            "files" => data(tree.clone()),
+            "download?path=env.json" => raw(200, "application/json", file),
+            "download?path=sha256sum.txt" => raw(200, "text/plain", &sums),
+            "download" => raw(200, "application/zip", archive(file, &sums)),
+            _ => data(pack.clone()),
+        });
+        for (to, target) in [("--output-file", "p.zip"), ("--output-dir", "packs")] {
+            let home = Home::new();
+            let arguments = ["--server", &server.address, "-o", "json", "datapack", "download", "ts0-1", to, target];
+            let ran = home.run(&arguments);
+            assert_eq!(ran.code, code, "{to}: {}{}", ran.out, ran.err);
+            if let Some(problem) = problem {
+                assert_eq!(ran.error()["code"], problem, "{to}");
+                let left = std::fs::read_dir(home.path()).unwrap().flatten().filter(|entry| entry.path().is_file());
+                let packs = std::fs::read_dir(home.path().join("packs")).into_iter().flatten().flatten();
+                assert_eq!(left.chain(packs).count(), 0, "{to}: nothing may look like a datapack");
+            }
+        }
+    };
+    check("{}", sum_of("{}"), 0, None);
+    check("{}", sum_of("{ }"), 5, Some("download.checksum_mismatch"));
+    check("{}", sum_of("{}").replace("env", "k8s"), 5, Some("download.file_missing"));
+    check("{}", String::new(), 5, Some("download.file_unexpected"));
+    check("{}", "nonsense".into(), 5, Some("download.checksums_missing"));
 }
 
 #[test]
@@ -215,6 +272,25 @@ fn the_beginning_of_an_id_is_enough_and_nonsense_is_refused_in_words() {
         let message = ran.error()["message"].as_str().unwrap().to_owned();
         assert!(!message.contains("digit") && !message.contains("parse"), "{message}");
     }
+}
+
+#[test]
+fn a_control_reads_as_a_run_without_a_fault() {
+    let detail = |control_of: Value| {
+        json!({
+            "id": RUN, "type": "FullPipeline", "state": "Running", "status": "enabled", "group_id": RUN, "project_id": 1,
+            "project_name": "default", "leaf_num": 1, "last_event": "x", "start_time": "t", "created_at": "t",
+            "updated_at": "t", "system": "ts", "fault_type": "none", "services": "none", "seed": 17,
+            "origin_kind": "simulated", "tasks": [], "spec": {}, "control_of": control_of,
+        })
+    };
+    let get = |control_of: Value| {
+        let server = Canned::start(move |_| data(detail(control_of.clone())));
+        Home::new().run(&["--server", &server.address, "run", "get", RUN]).out
+    };
+    let alone = get(Value::Null);
+    assert!(alone.contains("none: a run without a fault\n") && alone.contains("Its control: -\n"), "{alone}");
+    assert!(get(json!(RUN)).contains(&format!("Control of: {RUN}\n")), "{}", get(json!(RUN)));
 }
 
 #[test]

@@ -25,6 +25,11 @@ const SLICE: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_secs(10);
 /// Longest time that one request may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// When a fault starts and how long it lasts, where nothing is said.
+const FAULT_AT: Duration = Duration::from_secs(120);
+const FAULT_FOR: Duration = Duration::from_secs(60);
+/// Groups of refusals that are shown.
+const SHOWN: usize = 10;
 /// A week; memory does not grow with the length.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 const LARGEST_LOAD: f64 = 2000.0;
@@ -85,12 +90,12 @@ pub struct Args {
     /// Strength of the fault; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
-    /// When the fault starts.
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = length)]
-    fault_at: Duration,
-    /// How long it lasts.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = length)]
-    fault_for: Duration,
+    /// When the fault starts [default: 120s].
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    fault_at: Option<Duration>,
+    /// How long it lasts [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    fault_for: Option<Duration>,
     /// How long to wait for a receiver that takes nothing.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = length)]
     patience: Duration,
@@ -182,10 +187,17 @@ impl Args {
             return wrong("--noise", self.noise.to_string(), "0 to 2".into());
         }
         let has_fault = self.fault.is_some() || self.point.is_some();
-        if !has_fault && !self.param.is_empty() {
-            return wrong("--param", self.param[0].0.clone(), "a fault, named by `--fault` or `--point`".into());
+        let of_a_fault = [
+            ("--param", self.param.first().map(|(key, _)| key.clone())),
+            ("--fault-at", self.fault_at.map(|at| format!("{} s", at.as_secs()))),
+            ("--fault-for", self.fault_for.map(|length| format!("{} s", length.as_secs()))),
+        ];
+        for (place, found) in of_a_fault {
+            if let (false, Some(found)) = (has_fault, found) {
+                return wrong(place, found, "a fault, named by `--fault` or `--point`".into());
+            }
         }
-        let end = self.fault_at + self.fault_for;
+        let end = self.fault_end();
         if has_fault && end > self.duration {
             let found = format!("the fault ends after {} s of {}", end.as_secs(), self.duration.as_secs());
             return wrong("--fault-at", found, "an end inside `--duration`".into());
@@ -218,6 +230,14 @@ impl Args {
             return Ok(None);
         };
         fault::resolve(&spec, system).map(Some)
+    }
+
+    fn fault_start(&self) -> Duration {
+        self.fault_at.unwrap_or(FAULT_AT)
+    }
+
+    fn fault_end(&self) -> Duration {
+        self.fault_start() + self.fault_for.unwrap_or(FAULT_FOR)
     }
 
     /// The first instant of the data.
@@ -294,14 +314,14 @@ impl Args {
     /// Starts or ends the fault when its time has come.
     fn turn(&self, fault: &Resolved, world: &mut World, facts: &mut Facts) -> Result<()> {
         const NAME: &str = "fault";
-        if facts.passed == self.fault_at {
+        if facts.passed == self.fault_start() {
             let pods = world.start_fault(NAME, fault)?;
             facts.fault = Some(json!({
                 "point": fault.point, "capability": fault.capability().name, "service": fault.service(), "pods": pods,
                 "start": world.data_time(world.now()).to_string(),
             }));
         }
-        if facts.passed == self.fault_at + self.fault_for {
+        if facts.passed == self.fault_end() {
             world.end_fault(NAME)?;
             if let Some(fault) = facts.fault.as_mut() {
                 fault["end"] = json!(world.data_time(world.now()).to_string());
@@ -312,7 +332,7 @@ impl Args {
 
     /// The end of the next slice; the fault's start and end are ends of slices.
     fn next_stop(&self, has_fault: bool, passed: Duration) -> Duration {
-        let stops = if has_fault { vec![self.fault_at, self.fault_at + self.fault_for] } else { Vec::new() };
+        let stops = if has_fault { vec![self.fault_start(), self.fault_end()] } else { Vec::new() };
         let next = stops.into_iter().filter(|stop| *stop > passed).min().unwrap_or(self.duration);
         (passed + SLICE).min(next).min(self.duration)
     }
@@ -360,6 +380,9 @@ fn document(facts: &Facts, report: &SendReport) -> Value {
             (export.as_str(), json!({"sent": delivery.sent, "refused": delivery.refused}))
         })
         .collect();
+    let (groups, left) = report.reasons.largest(SHOWN);
+    let groups: Vec<Value> =
+        groups.into_iter().map(|(reason, records)| json!({"reason": reason, "records": records})).collect();
     json!({
         "system": facts.system,
         "seed": facts.seed,
@@ -374,12 +397,16 @@ fn document(facts: &Facts, report: &SendReport) -> Value {
         "bytes": report.bytes,
         "retried": report.retried,
         "waited_s": report.waited.as_secs_f64(),
-        "refusals": report.reasons,
+        "refusals": {"records": report.reasons.total(), "groups": groups, "groups_not_shown": left},
     })
 }
 
 fn refused_problem(refused: u64, report: &SendReport, place: &str) -> Problem {
-    let reasons: Vec<String> = report.reasons.iter().map(|(reason, count)| format!("{count}: {reason}")).collect();
+    let (groups, left) = report.reasons.largest(SHOWN);
+    let mut reasons: Vec<String> = groups.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    if left > 0 {
+        reasons.push(format!("and {}", counted(left, "more reason")));
+    }
     Problem::new(ErrorKind::Failed, "otlp.records_refused", "the receiver refused a part of the telemetry")
         .place(place)
         .found(format!("{} refused ({})", counted(refused, "record"), reasons.join("; ")))

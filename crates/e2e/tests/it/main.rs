@@ -15,6 +15,7 @@ mod determinism;
 mod disk;
 mod journey;
 mod kill_switch;
+mod metrics_path;
 mod ninth;
 mod otel_check;
 mod otlp;

@@ -79,3 +79,21 @@ fn a_folder_with_a_mistake_is_refused_at_the_start() {
     assert_eq!(refused.code, 2, "{}", refused.err);
     assert!(refused.err.contains("systems/myshop/system.yaml"), "{}", refused.err);
 }
+
+/// The folder of one system in the place of the folder above it would be a server that starts without that system.
+#[test]
+fn a_folder_of_one_system_is_refused_at_the_start_with_the_folder_that_is_meant() {
+    let site = Site::new();
+    site.write("systems/myshop/system.yaml", "format: 1\ncode: myshop\n");
+    let serve = |folder: &str| site.aegis(&["serve", "--listen", "127.0.0.1:0", "--data", "data", "--systems", folder]);
+    let refused = serve("systems/myshop");
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    let above = site.path().join("systems").canonicalize().unwrap();
+    assert!(refused.err.contains(&format!("name `{}`", above.display())), "{}", refused.err);
+    // The lint says of an empty folder what the start says.
+    std::fs::create_dir(site.path().join("systems/later")).unwrap();
+    std::fs::remove_dir_all(site.path().join("systems/myshop")).unwrap();
+    let (started, linted) = (serve("systems"), site.ctl(&["system", "lint", "systems"]));
+    assert!(started.err.contains("system.file_missing") && linted.out.contains("system.file_missing"), "{}", started.err);
+    assert_eq!((started.code, linted.code), (4, 5));
+}

@@ -124,7 +124,15 @@ fn a_sender_that_forgets_an_attribute_is_found_with_its_share_and_since_when() {
     );
     let only = check(&site, &["--namespace", "ts0"], 5);
     assert!(only["findings"].as_array().unwrap().iter().all(|finding| finding["namespace"] == "ts0"), "{only:#}");
-    assert_eq!(site.ctl(&["otel", "check", "tz"]).error()["exit_code"], 7);
+    let unknown = |arguments: &[&str], code: &str, fix: &str| {
+        let error = site.ctl(&[&["otel", "check"], arguments].concat()).error();
+        assert_eq!((error["exit_code"].as_i64(), error["code"].as_str()), (Some(7), Some(code)), "{error:#}");
+        assert!(error["suggestion"].as_str().unwrap().contains(fix), "{error:#}");
+    };
+    unknown(&["tz"], "system.unknown", "`ts`");
+    unknown(&["ts", "--namespace", "ts-0"], "namespace.unknown", "`ts0`");
+    unknown(&["ts", "--run", "c0ffee"], "run.unknown", "run list");
+    unknown(&["ts", "--run", "00000000-0000-4000-8000-000000000000"], "run.unknown", "run list");
     daemon.stop();
 }
 
@@ -143,6 +151,16 @@ fn nothing_is_found_missing_by_its_absence_and_the_simulation_sends_all_that_is_
     let run = round::run(&site, CONTROL, &["--seed", "8"], 0);
     let report = check(&site, &["--run", &round::text(&run["id"])], 0);
     assert_eq!((&report["ok"], &report["namespaces"][0]["namespace"]), (&true.into(), &"ts0".into()), "{report:#}");
+    let short = &round::text(&run["id"])[..8];
+    assert_eq!(check(&site, &["--run", short, "--namespace", "ts0"], 0), report);
+    for (arguments, code) in [
+        (["ts", "--run", short, "--namespace", "ts1"].as_slice(), "run.other_namespace"),
+        (&["ob", "--run", short], "run.other_system"),
+        (&["ts", "--namespace", "ts77"], "namespace.unknown"),
+    ] {
+        let error = site.ctl(&[&["otel", "check"], arguments].concat()).error();
+        assert_eq!((error["exit_code"].as_i64(), error["code"].as_str()), (Some(7), Some(code)), "{error:#}");
+    }
     let spans = report["namespaces"][0]["signals"][0]["records"].as_u64().unwrap();
     assert!(spans > 1000, "{report:#}");
     daemon.stop();

@@ -83,8 +83,10 @@ fn what_is_wrong_is_told_before_anything_is_sent_and_a_silent_receiver_after_the
     let site = Site::new();
     let run = |more: &[&str]| site.aegis(&[&["sim", "run", "ts", "--quiet"], more].concat());
     let nobody = ["--otlp", "http://127.0.0.1:1", "--speed", "max", "--duration", "10s", "--patience", "1s"];
+    let started = Instant::now();
     let ran = run(&nobody);
     assert_eq!((ran.code, ran.err.contains("otlp.unreachable")), (10, true), "{}", ran.err);
+    assert!(started.elapsed() >= Duration::from_secs(1), "the patience was cut short: {}", ran.err);
     assert_eq!(sent(&ran.json()), 0);
     for (arguments, code) in [
         (&["--otlp", "127.0.0.1:4318"][..], "otlp.endpoint_malformed"),
@@ -94,6 +96,8 @@ fn what_is_wrong_is_told_before_anything_is_sent_and_a_silent_receiver_after_the
             "sim.argument_wrong",
         ),
         (&["--otlp", "http://h:4318", "--load", "0"], "sim.argument_wrong"),
+        (&["--otlp", "http://h:4318", "--fault-at", "30s"], "--fault-at"),
+        (&["--otlp", "http://h:4318", "--fault-for", "30s"], "--fault-for"),
     ] {
         let ran = run(arguments);
         assert!(ran.code != 0 && ran.err.contains(code) && ran.out.is_empty(), "{arguments:?}: {}{}", ran.out, ran.err);

@@ -1,6 +1,6 @@
 //! The checks of the installation, one per known failure. Nothing is changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -207,14 +207,23 @@ impl App {
 
     fn accepted(&self) -> Seen {
         let status = self.signals().status();
-        let (mut accepted, mut refused) = (0, Vec::new());
+        let (mut accepted, mut records, mut requests) = (0, Refused::default(), Refused::default());
         for (kind, counts) in &status.kinds {
             accepted += counts.accepted;
-            let all = counts.refused.iter().chain(&counts.requests_refused);
-            refused.extend(all.map(|(code, count)| format!("{count} {kind:?} ({code})")));
+            records.add(kind.as_str(), &counts.refused);
+            requests.add(kind.as_str(), &counts.requests_refused);
         }
-        let good = format!("{} accepted since the start, none refused", counted(accepted, "record"));
-        verdict(&refused, &good, "refused", "correct what sends them; the codes say what is wrong")
+        requests.add("unknown paths", &status.strays);
+        let since = self.started_at();
+        let accepted = format!("{} accepted since {since}", counted(accepted, "record"));
+        let parts: Vec<String> = [records.words("record"), requests.words("request")].into_iter().flatten().collect();
+        if parts.is_empty() {
+            return Seen::Good(format!("{accepted}, none refused"));
+        }
+        Seen::Bad {
+            observed: format!("{accepted}; refused: {}", parts.join("; ")),
+            fix: "correct what sends them; the codes say what is wrong".into(),
+        }
     }
 
     async fn kill_switch_off(&self) -> Result<Seen> {
@@ -224,6 +233,27 @@ impl App {
         }
         let observed = format!("on since {}: {}", switch.changed_at, switch.reason);
         Ok(Seen::Bad { observed, fix: "turn it off with `aegisctl kill-switch off` when its reason is gone".into() })
+    }
+}
+
+/// What was refused of one sort, records or whole requests.
+#[derive(Default)]
+struct Refused {
+    total: u64,
+    parts: Vec<String>,
+}
+
+impl Refused {
+    fn add(&mut self, kind: &str, codes: &BTreeMap<String, u64>) {
+        self.total += codes.values().sum::<u64>();
+        self.parts.extend(codes.iter().map(|(code, count)| format!("{count} of {kind} ({code})")));
+    }
+
+    fn words(self, noun: &str) -> Option<String> {
+        let left = self.parts.len().saturating_sub(SHOWN as usize);
+        let more = (left > 0).then(|| format!("and {}", counted(left, "more reason")));
+        let parts: Vec<String> = self.parts.into_iter().take(SHOWN as usize).chain(more).collect();
+        (self.total > 0).then(|| format!("{}, {}", counted(self.total, noun), parts.join(", ")))
     }
 }
 

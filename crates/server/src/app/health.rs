@@ -58,6 +58,7 @@ impl App {
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
             uptime_seconds: i64::try_from(self.started().elapsed().as_secs()).unwrap_or(i64::MAX),
+            started_at: self.started_at().to_string(),
             cluster: info.kind,
             cluster_version: info.version,
             systems: int(systems.len()),
@@ -87,13 +88,13 @@ impl App {
             accepted: long(part.accepted),
             refused: codes(&part.refused),
         });
-        let refused = status.kinds.iter().filter(|(_, kind)| !kind.requests_refused.is_empty());
+        let of_kinds = status.kinds.iter().map(|(export, kind)| (export.as_str(), &kind.requests_refused));
+        let refused = of_kinds.chain([("other", &status.strays)]).filter(|(_, refused)| !refused.is_empty());
         let queue = status.queue.clone().unwrap_or_default();
         Ok(Ingest {
             records: records.collect(),
-            requests_refused: refused
-                .map(|(export, kind)| (export.as_str().to_owned(), codes(&kind.requests_refused)))
-                .collect(),
+            since: self.started_at().to_string(),
+            requests_refused: refused.map(|(name, refused)| (name.to_owned(), codes(refused))).collect(),
             waiting_bytes: long(queue.waiting_bytes),
             backlog_bytes: long(queue.backlog_bytes),
             failure: queue.failure,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport, OtelService, SignalCount};
-use model::{DataTime, Problem, Result, SystemCode};
+use model::{DataTime, ErrorKind, Problem, Result, RunId, SystemCode};
 use system::{Carrier, Registration, Requirement, Scope, SystemData};
 use telemetry::{Group, Present, Query, Signal, SignalStore, Stream, Trait};
 
@@ -25,24 +25,85 @@ impl App {
     /// What the telemetry of a system lacks.
     ///
     /// # Errors
-    /// `system.unknown`, and those of the signal store.
+    /// `system.unknown`, `run.unknown`, `run.other_system`, `run.other_namespace`, `namespace.unknown`, and those of the signal
+    /// store.
     pub async fn otel_check(&self, system: &str, query: OtelQuery) -> Result<OtelReport> {
         let data = self.catalog().get(&SystemCode::parse(system)?)?;
+        let wanted = self.wanted(data.code(), query).await?;
+        let registered = self.store().systems().await?.into_iter().find(|system| system.code == *data.code());
+        let slots = match &registered {
+            Some(stored) => Some(self.slot_count(stored).await?),
+            None => None,
+        };
         let signals = self.signals().clone();
         // Reading columns of millions of records is no work for the threads that answer requests.
-        tokio::task::spawn_blocking(move || check(&signals, &data, &query))
-            .await
-            .map_err(|error| Problem::internal("otel.check_failed", error.to_string()))?
+        tokio::task::spawn_blocking(move || {
+            let present = signals.present()?;
+            wanted.require_known_namespace(&present, &data.registration, slots)?;
+            check(&signals, &present, &data, &wanted)
+        })
+        .await
+        .map_err(|error| Problem::internal("otel.check_failed", error.to_string()))?
+    }
+
+    /// The run and the namespace that a query names, when they belong to the system and to each other.
+    async fn wanted(&self, code: &SystemCode, query: OtelQuery) -> Result<Wanted> {
+        let Some(text) = query.run else { return Ok(Wanted { run: None, namespace: query.namespace }) };
+        let run = self.store().run(self.find_run(&text).await?).await?;
+        let elsewhere = |code: &'static str, found: String, expected: &str| {
+            Problem::new(ErrorKind::NotFound, code, "the run was somewhere else")
+                .place("query: run")
+                .found(found)
+                .expected(expected)
+        };
+        if run.system != *code {
+            return Err(elsewhere(
+                "run.other_system",
+                format!("a run on `{}`", run.system),
+                &format!("a run on `{code}`"),
+            )
+            .fix(format!("`aegisctl otel check {} --run {}`", run.system, run.id)));
+        }
+        if let (Some(asked), Some(had)) = (&query.namespace, &run.namespace)
+            && asked != had
+        {
+            return Err(elsewhere("run.other_namespace", format!("a run in `{had}`"), &format!("a run in `{asked}`"))
+                .fix("leave out `--namespace`: the run has only one"));
+        }
+        Ok(Wanted { run: Some(run.id), namespace: query.namespace.or(run.namespace) })
     }
 }
 
-fn check(store: &SignalStore, system: &SystemData, query: &OtelQuery) -> Result<OtelReport> {
+/// Which records are looked at.
+struct Wanted {
+    run: Option<RunId>,
+    namespace: Option<String>,
+}
+
+impl Wanted {
+    /// A namespace that is neither one of the system's slots nor one that records came from is a slip, not a finding about a
+    /// collector. `slots` is there when the system is registered.
+    fn require_known_namespace(&self, present: &[Present], system: &Registration, slots: Option<u32>) -> Result<()> {
+        let Some(namespace) = self.namespace.as_deref().filter(|_| self.run.is_none()) else { return Ok(()) };
+        let is_slot = system.slot_number(namespace).is_some_and(|number| slots.is_none_or(|slots| number < slots));
+        if is_slot || present.iter().any(|found| found.stream.namespace == namespace) {
+            return Ok(());
+        }
+        let slots = (0..slots.unwrap_or(1)).map(|number| format!("{}{number}", system.code));
+        let sent = present.iter().map(|found| found.stream.namespace.clone()).filter(|name| !name.is_empty());
+        let known: BTreeSet<String> = slots.chain(sent).collect();
+        Err(Problem::unknown("namespace.unknown", "namespace", namespace, known.iter().map(String::as_str))
+            .place("query: namespace"))
+    }
+}
+
+fn check(store: &SignalStore, present: &[Present], system: &SystemData, query: &Wanted) -> Result<OtelReport> {
     let registration = &system.registration;
     let contract = registration.telemetry_contract();
     let services = Services::of(system);
     let mut report =
         OtelReport { system: system.code().to_string(), ok: true, namespaces: Vec::new(), findings: Vec::new() };
-    for stream in streams(&store.present()?, registration, query) {
+    for stream in streams(present, registration, query) {
         let mut counted = Counted::read(store, &stream, &contract, &services)?;
         if stream.namespace.is_empty() {
             counted.keep(&services);
@@ -61,7 +122,7 @@ fn check(store: &SignalStore, system: &SystemData, query: &OtelQuery) -> Result<
 }
 
 /// The streams that a query asks for.
-fn streams(present: &[Present], registration: &Registration, query: &OtelQuery) -> Vec<Stream> {
+fn streams(present: &[Present], registration: &Registration, query: &Wanted) -> Vec<Stream> {
     let named = |stream: &Stream| match &query.namespace {
         Some(namespace) => stream.namespace == *namespace,
         None => stream.namespace.is_empty() || registration.slot_number(&stream.namespace).is_some(),
@@ -169,6 +230,13 @@ impl Counted {
                 "give the collector the kubelet and cluster receivers and a metrics pipeline",
             ),
         };
+        // What a simulated run lacks, no collector can give.
+        let fix = match self.stream.run {
+            Some(run) => format!(
+                "the run has sent none yet, or they are older than what is kept: `aegisctl run why {run}`; if it has ended, run it again"
+            ),
+            None => fix.into(),
+        };
         OtelFinding {
             code: "otel.signal_missing".into(),
             namespace: self.stream.namespace.clone(),
@@ -181,7 +249,7 @@ impl Counted {
             since: None,
             services: Vec::new(),
             why: why.into(),
-            fix: fix.into(),
+            fix,
         }
     }
 
@@ -319,7 +387,7 @@ impl<'a> Tally<'a> {
 }
 
 /// The findings of a system of which nothing has arrived.
-fn nothing_at_all(registration: &Registration, query: &OtelQuery) -> Vec<OtelFinding> {
+fn nothing_at_all(registration: &Registration, query: &Wanted) -> Vec<OtelFinding> {
     let namespace = query.namespace.clone().unwrap_or_else(|| format!("{}0", registration.code));
     let nothing =
         Counted { stream: Stream { namespace, run: query.run }, questions: BTreeMap::new(), groups: BTreeMap::new() };

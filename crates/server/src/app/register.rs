@@ -29,6 +29,9 @@ impl App {
         let registration = self.registration(&request, &system)?;
         let options = RegisterOptions { force: request.force, dry_run: request.dry_run };
         let registered = self.store().register_system(&registration, options, BY).await?;
+        if !request.dry_run {
+            self.reserve_namespaces().await?;
+        }
         let layers = match (request.dry_run, registered.id) {
             (false, Some(_)) => self.layers(&self.store().system(&request.name).await?).await?,
             _ => Vec::new(),

@@ -85,6 +85,7 @@ impl App {
     pub async fn unregister(&self, name: &str) -> Result<UnregisterReport> {
         let stored = self.find_system(name).await?;
         let done = self.store().unregister_system(stored.code.as_str(), BY).await?;
+        self.reserve_namespaces().await?;
         let count = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
         let kept = if done.runs_kept > 0 {
             vec![format!("{} with their datapacks", counted(done.runs_kept, "run"))]
@@ -132,6 +133,17 @@ impl App {
             return Ok(());
         }
         Err(Problem::unknown("system.unknown", "system", name, known).place("query: system"))
+    }
+
+    /// Lets the receiver of telemetry always have room for the slots of registered systems.
+    pub(super) async fn reserve_namespaces(&self) -> Result<()> {
+        let mut names = Vec::new();
+        for system in self.store().systems().await? {
+            let count = self.slot_count(&system).await?;
+            names.extend((0..count).map(|number| format!("{}{number}", system.code)));
+        }
+        self.signals().reserve_namespaces(names);
+        Ok(())
     }
 
     /// The pool's size: the live setting, which an operator may have changed, else what the seed said.

@@ -97,6 +97,12 @@ fn open_fact(task: &Task) -> String {
     if let Some(due) = task.due_at {
         let left = (due.0 - WallTime::now().0).max(0) as f64 / 1e6;
         text.push_str(&format!(", next try in {left:.1} s"));
+        if task.wait.as_ref().is_some_and(|wait| !wait.any_of.is_empty()) {
+            text.push_str(" or when one is given back");
+        }
+    }
+    if let Some(looks) = task.wait.as_ref().map(|wait| wait.looks).filter(|looks| *looks > 1) {
+        text.push_str(&format!(", looked {looks} times"));
     }
     if let Some(owner) = &task.owner {
         text.push_str(&format!(", taken up by process {owner}"));

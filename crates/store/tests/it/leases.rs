@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Slot, TaskState};
-use store::{Acquired, Effects, Finish, HeldLease, IncarnationId, LeaseObserver, LimitGrant, SlotGrant, Store};
+use model::{Slot, TaskState, WallTime};
+use store::{Acquired, Effects, Finish, HeldLease, IncarnationId, LeaseObserver, LimitGrant, SlotGrant, Store, Wait};
 use uuid::Uuid;
 
 use crate::stand::{TTL, code, stands};
@@ -191,6 +191,22 @@ async fn a_slot_belongs_to_one_run_until_it_ends() {
             panic!("a run gave its slot back")
         };
         assert_eq!(&slot.namespace(), namespace);
+        // Of those that wait for a slot, the one that waits longest is due as soon as one goes back, and only that one.
+        let (hour, mut sleepers) = (Duration::from_secs(3600), Vec::new());
+        for _ in 0..2 {
+            let sleeper = stand.claimed(IncarnationId::random()).await;
+            let wait = Wait::new("slot.none_free", "both are held").any_of(["slot:ts0".into(), "slot:ts1".into()]);
+            store.reschedule_task(&sleeper.claim, wait, WallTime::now().plus(hour), Effects::default()).await.unwrap();
+            sleepers.push(sleeper.task.id);
+        }
+        let elsewhere = stand.claimed(IncarnationId::random()).await;
+        let wait = Wait::new("slot.none_free", "it is held").any_of(["slot:ts10".into()]);
+        store.reschedule_task(&elsewhere.claim, wait, WallTime::now().plus(hour), Effects::default()).await.unwrap();
+        assert!(store.claim_task(IncarnationId::random(), TTL).await.unwrap().is_none());
+        assert!(store.force_release("slot:ts1").await.unwrap().is_some());
+        let woken = stand.claim(IncarnationId::random()).await;
+        assert_eq!(woken.task.id, sleepers[0], "{}", stand.database.kind);
+        assert!(store.claim_task(IncarnationId::random(), TTL).await.unwrap().is_none());
         assert!(store.force_release("slot:ts0").await.unwrap().is_some());
         assert!(store.force_release("slot:ts0").await.unwrap().is_none());
     }

@@ -61,6 +61,18 @@ fn each_mistake_is_told_with_its_line_and_its_fix() {
         // (file, from, to, file and line of the finding, code, what the fix, the found or the expected must contain)
         ("system.yaml", "code: myshop", "code: My_Shop", ("system.yaml", 3), "system.file_malformed", "My_Shop"),
         ("system.yaml", "'^myshop", "'^mystore", ("system.yaml", 5), "system.pattern_misses_code", "myshop0"),
+        ("system.yaml", "'^myshop\\d+$'", "'.*'", ("system.yaml", 5), "system.pattern_too_wide", "^myshop"),
+        ("system.yaml", "'^myshop\\d+$'", "'myshop\\d+'", ("system.yaml", 5), "system.pattern_too_wide", "x-myshop0"),
+        (
+            "system.yaml",
+            "'^(myshop)(\\d+)$'",
+            "'(myshop)(\\d+)'",
+            ("system.yaml", 6),
+            "system.pattern_too_wide",
+            "^(my",
+        ),
+        ("system.yaml", "'^(myshop)(", "'^(my)shop(", ("system.yaml", 6), "system.pattern_misses_code", "^(myshop)"),
+        ("topology.yaml", "port: 8081", "port: 0", ("topology.yaml", 5), "system.data_inconsistent", "1 to 65535"),
         ("system.yaml", "(myshop)(", "(myshop)x(", ("system.yaml", 6), "system.pattern_misses_code", "^(myshop)"),
         ("system.yaml", "warmup_s", "warmup_sec", ("system.yaml", 8), "system.key_unknown", "did you mean `warmup_s`"),
         ("system.yaml", "  service: shop", "  service: shp", ("system.yaml", 15), "system.service_unknown", "`shop`"),
@@ -199,9 +211,55 @@ fn files_that_are_no_text_are_told_and_marks_and_line_ends_do_not_matter() {
 }
 
 #[test]
-fn a_folder_without_a_system_is_an_error_and_a_link_in_a_circle_a_finding() {
+fn lint_and_catalog_take_and_refuse_the_same_folders() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(lint(folder.path()).unwrap_err().code, "system.nothing_to_lint");
+    let both = |code: &str| {
+        let lint = lint(folder.path());
+        let lint = lint.map_or_else(|problem| problem.code.into_owned(), |report| report.findings[0].code.clone());
+        assert_eq!((lint.as_str(), &*Catalog::with_folder(folder.path()).unwrap_err().code), (code, code));
+    };
+    both("system.none_here");
+    // What belongs to other programs, and files, are no systems.
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join("README.md"), "ours").unwrap();
+    both("system.none_here");
+    fs::create_dir(folder.path().join("later")).unwrap();
+    both("system.file_missing");
+    fs::remove_dir(folder.path().join("later")).unwrap();
+
+    // A system's own folder can be checked; the catalog wants the folder above it, and says so.
+    let (above, copy) = copy();
+    assert_eq!(lint(&copy).unwrap().findings, []);
+    let refused = Catalog::with_folder(&copy).unwrap_err();
+    assert_eq!(refused.code, "system.folder_is_one_system");
+    assert!(refused.fix.unwrap().contains(above.path().to_str().unwrap()));
+
+    // Two systems that want the same namespaces: neither can be had.
+    edit(&copy, "system.yaml", "'^myshop", "'^(my|ts-)shop");
+    assert_eq!(lint(&copy).unwrap().findings, [], "alone, nobody is disturbed");
+    let other = above.path().join("ts-shop");
+    fs::create_dir(&other).unwrap();
+    for entry in fs::read_dir(&copy).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, other.join(path.file_name().unwrap())).unwrap();
+    }
+    for (from, to) in [("code: myshop", "code: ts-shop"), ("'^(my|ts-)shop", "'^ts-shop"), ("(myshop)(", "(ts-shop)(")]
+    {
+        edit(&other, "system.yaml", from, to);
+    }
+    let report = lint(above.path()).unwrap();
+    let [finding] = report.findings.as_slice() else { panic!("{:#?}", report.findings) };
+    assert_eq!(
+        (finding.code.as_str(), finding.line, name(finding)),
+        ("system.pattern_overlaps", Some(5), "system.yaml".into())
+    );
+    assert!(finding.found.as_ref().unwrap().contains("`ts-shop0`"), "{finding:?}");
+    assert_eq!(Catalog::with_folder(above.path()).unwrap_err().code, "system.pattern_overlaps");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error_and_a_link_in_a_circle_a_finding() {
+    let folder = tempfile::tempdir().unwrap();
     assert_eq!(lint(&folder.path().join("nowhere")).unwrap_err().code, "system.folder_unreadable");
     std::os::unix::fs::symlink("circle", folder.path().join("circle")).unwrap();
     assert_eq!(errors(folder.path()), [("circle".to_owned(), 0, "system.folder_unreadable".to_owned())]);

@@ -254,5 +254,14 @@ fn names_without_end_are_refused_and_memory_stays_bounded() {
         spread.resource_spans.extend(traces(&format!("n{number}"), many(2)).resource_spans);
     }
     assert_eq!(ingest.traces(spread).unwrap().refused, [("otlp.namespaces_too_many", 6)]);
-    assert_eq!(store.status().namespaces.iter().find(|part| part.namespace == "(others)").unwrap().accepted, 0);
+    // Names of registered systems are let in although strangers took every place, and strangers stay outside.
+    let send = |namespace: &str| ingest.traces(traces(namespace, many(2))).unwrap().accepted;
+    assert_eq!(send("ob0"), 0);
+    store.reserve_namespaces(["ob0".to_owned(), "ob1".to_owned(), "ts0".to_owned()]);
+    assert_eq!((send("ob0"), send("ob1")), (2, 2));
+    assert_eq!(send("n998"), 2, "ts0 was a stranger when it came, and has left a place by being reserved");
+    assert_eq!(send("n999"), 0);
+    let status = store.status();
+    let others = status.namespaces.iter().find(|part| part.namespace == "(others)").unwrap();
+    assert_eq!((others.accepted, others.refused["otlp.namespaces_too_many"]), (0, 10));
 }

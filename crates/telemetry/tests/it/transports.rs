@@ -133,11 +133,18 @@ async fn http_says_what_is_wrong_with_a_request() {
     assert!(answer.status == 413 && answer.status().1.contains("at most 16777216 bytes"), "{answer:?}");
     assert!(answer.headers.get("retry-after").is_none());
 
-    assert_eq!(post(http, "/v1/profiles", &[PROTOBUF], body.clone()).await.status, 404);
+    let answer = post(http, "/v1/profiles", &[PROTOBUF], body.clone()).await;
+    assert!(answer.status == 404 && answer.status().1.contains("POST to /v1/traces"), "{answer:?}");
+    let answer = get(http, "/v1/traces").await;
+    assert!(answer.status == 405 && answer.headers["allow"] == "POST", "{answer:?}");
+    assert!(answer.json()["message"].as_str().unwrap().contains("[otlp.method_wrong]"), "{answer:?}");
+    assert_eq!(get(http, "/").await.status, 404);
+    assert_eq!(store.status().strays["otlp.path_unknown"], 2);
     let refused = &store.status().kinds[&Export::Traces].requests_refused;
     let expect = [
         ("otlp.content_type_unsupported", 2),
         ("otlp.encoding_unsupported", 1),
+        ("otlp.method_wrong", 1),
         ("otlp.request_malformed", 2),
         ("otlp.request_not_gzip", 1),
         ("otlp.request_too_large", 2),
@@ -152,6 +159,48 @@ async fn http_says_what_is_wrong_with_a_request() {
     let partial = ExportTraceServiceResponse::decode(answer.body).unwrap().partial_success.unwrap();
     assert_eq!(partial.rejected_spans, 1);
     assert!(partial.error_message.starts_with("1 of 2 spans refused: 1 x otlp.span_ends_before_start"), "{partial:?}");
+    receiver.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_to_the_wrong_address_is_refused_and_an_empty_request_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let receiver = Receiver::start(&store).await;
+    let http = receiver.http;
+    let requests = requests();
+    let mut refused = 0;
+    for (is, protobuf, json) in &requests {
+        for (to, ..) in requests.iter().filter(|(to, ..)| to != is) {
+            let answer = post(http, path(*to), &[PROTOBUF], protobuf.clone()).await;
+            let (code, message) = answer.status();
+            assert_eq!((answer.status, code), (400, Code::InvalidArgument as i32), "{is:?} to {to:?}: {message}");
+            assert!(message.contains("[otlp.request_of_another_kind]") && message.contains(path(*is)), "{message}");
+            let answer = post(http, path(*to), &[JSON], json.to_string()).await;
+            assert_eq!(answer.status, 400, "{is:?} to {to:?}: {answer:?}");
+            assert!(answer.json()["message"].as_str().unwrap().contains(path(*is)), "{answer:?}");
+            let status = call(receiver.grpc, method(*to), false, protobuf.clone()).await.unwrap_err();
+            assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+            refused += 3;
+        }
+        for wrong in ["null", "[]", "3", "\"x\"", "{\"spans\":[]}", "{\"resource\":{}}", ""] {
+            let answer = post(http, path(*is), &[JSON], wrong).await;
+            assert!(answer.status == 400 && answer.json()["code"] == 3, "{wrong}: {answer:?}");
+            refused += 1;
+        }
+        let field = json.as_object().unwrap().keys().next().unwrap();
+        for empty in ["{}".to_owned(), format!("{{\"{field}\":[]}}"), format!("{{\"{field}\":[],\"more\":1}}")] {
+            assert_eq!(post(http, path(*is), &[JSON], empty).await.status, 200);
+        }
+        assert_eq!(post(http, path(*is), &[PROTOBUF], Vec::new()).await.status, 200);
+        // A resource without records.
+        let resource = traces("ts0", vec![]).encode_to_vec();
+        assert_eq!(post(http, path(*is), &[PROTOBUF], resource).await.status, 200);
+    }
+    let status = store.status();
+    let counted = status.kinds.values().flat_map(|kind| kind.requests_refused.values()).sum::<u64>();
+    let kept = status.namespaces.iter().filter(|part| part.accepted > 0 || !part.refused.is_empty());
+    assert_eq!((counted, kept.count()), (refused, 0), "{status:?}");
     receiver.stop().await;
 }
 

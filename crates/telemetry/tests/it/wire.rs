@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::handshake;
 use hyper::header::HeaderMap;
+use hyper::http::request::Builder;
 use hyper_util::rt::TokioIo;
 use prost::bytes::{Buf, BufMut, Bytes};
 use telemetry::otlp::Message;
@@ -77,14 +78,22 @@ pub const JSON: (&str, &str) = ("content-type", "application/json");
 pub const GZIP: (&str, &str) = ("content-encoding", "gzip");
 
 pub async fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    send(address, hyper::Request::post(path), headers, body.into()).await
+}
+
+pub async fn get(address: SocketAddr, path: &str) -> Answer {
+    send(address, hyper::Request::get(path), &[], Bytes::new()).await
+}
+
+async fn send(address: SocketAddr, request: Builder, headers: &[(&str, &str)], body: Bytes) -> Answer {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let mut request = hyper::Request::post(path).header("host", "localhost");
+    let mut request = request.header("host", "localhost");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+    let answer = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
     let (head, body) = answer.into_parts();
     Answer { status: head.status.as_u16(), headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
 }

@@ -9,15 +9,13 @@ use store::{Effects, NewEvent, NewTask, SlotGrant, Wait};
 use super::{Context, Hold, Outcome};
 use crate::killpoint;
 
-/// How soon a run that found no free slot looks again.
-const SLOT_RETRY: Duration = Duration::from_millis(500);
 const READY_RETRY: Duration = Duration::from_secs(2);
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("restart_pedestal.before-record");
     let hold = match hold_slot(context).await? {
         Ok(hold) => hold,
-        Err(wait) => return Ok(Outcome::wait(wait, SLOT_RETRY)),
+        Err(wait) => return Ok(Outcome::in_line(wait, context.task.wait.as_ref())),
     };
     killpoint::reach("restart_pedestal.after-record");
     context.still_wanted().await?;
@@ -54,7 +52,8 @@ async fn hold_slot(context: &Context<'_>) -> Result<std::result::Result<Hold, Wa
                 held.iter().map(|lease| format!("{} is held by {}", lease.resource, lease.note)).collect();
             let message =
                 format!("all {} slots of {} that this run may use are held", slots.len(), context.spec.system);
-            Ok(Err(Wait::new("slot.none_free", message).holder(holders.join("; "))))
+            let leases = slots.iter().map(|slot| format!("slot:{}", slot.namespace()));
+            Ok(Err(Wait::new("slot.none_free", message).any_of(leases).holder(holders.join("; "))))
         }
     }
 }
