@@ -143,18 +143,23 @@ fn get(session: &Session, client: &Client, name: &str) -> Result<(), Failure> {
             ("System", pack.category.clone()),
             ("Namespace", or_dash(pack.namespace.as_ref())),
             ("Fault", pack.fault_type.clone()),
-            ("Root", detail.roots.join(", ")),
-            ("Public truth", public.join(", ")),
+            ("Root", joined(&detail.roots, ", ")),
+            ("Public truth", joined(&public, ", ")),
             ("State", pack.state.to_string()),
             ("Verdict", or_dash(pack.verdict.as_ref())),
             ("Exposed", or_dash(pack.exposed.as_ref())),
             ("Visible", or_dash(pack.visible.as_ref())),
-            ("Witness", witnesses.collect::<Vec<_>>().join("\n")),
+            ("Witness", joined(&witnesses.collect::<Vec<_>>(), "\n")),
             ("Fault start", or_dash(pack.start_time.as_ref())),
             ("Fault end", or_dash(pack.end_time.as_ref())),
             ("Run", pack.trace_id.to_string()),
         ]
     })
+}
+
+fn joined(parts: &[impl AsRef<str>], between: &str) -> String {
+    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(between) }
 }
 
 fn flatten(nodes: Vec<FileNode>, into: &mut Vec<FileNode>) {

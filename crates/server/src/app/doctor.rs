@@ -174,7 +174,7 @@ impl App {
             &orphans,
             &good,
             "faults of runs that have ended",
-            "restart the server: it recovers what no run answers for",
+            "turn the kill switch on, which recovers what no run answers for, and off again: `aegisctl kill-switch on`",
         ))
     }
 

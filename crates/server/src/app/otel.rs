@@ -29,7 +29,7 @@ impl App {
     /// store.
     pub async fn otel_check(&self, system: &str, query: OtelQuery) -> Result<OtelReport> {
         let data = self.catalog().get(&SystemCode::parse(system)?)?;
-        let wanted = self.wanted(data.code(), query).await?;
+        let wanted = self.otel_scope(data.code(), query).await?;
         let registered = self.store().systems().await?.into_iter().find(|system| system.code == *data.code());
         let slots = match &registered {
             Some(stored) => Some(self.slot_count(stored).await?),
@@ -47,7 +47,7 @@ impl App {
     }
 
     /// The run and the namespace that a query names, when they belong to the system and to each other.
-    async fn wanted(&self, code: &SystemCode, query: OtelQuery) -> Result<Wanted> {
+    async fn otel_scope(&self, code: &SystemCode, query: OtelQuery) -> Result<Wanted> {
         let Some(text) = query.run else { return Ok(Wanted { run: None, namespace: query.namespace }) };
         let run = self.store().run(self.find_run(&text).await?).await?;
         let elsewhere = |code: &'static str, found: String, expected: &str| {
