@@ -16,6 +16,7 @@ mod logs;
 mod metrics;
 pub mod resource;
 mod spans;
+mod spares;
 mod stack;
 mod template;
 
@@ -37,6 +38,7 @@ use clock::Skew;
 use histogram::{Derived, Meters, Unit};
 use lines::Choice;
 pub use metrics::{Exporter, Reading};
+use spares::Spares;
 
 /// Separates the identifier of the span around a call from the others of the call.
 const WRAPPER: u64 = 0xe0;
@@ -64,6 +66,9 @@ enum Part {
     /// The framework's own span inside a handling.
     Inner,
 }
+
+/// How many there are.
+const PARTS: u32 = 4;
 
 struct SpanRecord {
     trace: u64,
@@ -137,6 +142,7 @@ pub struct Recorder {
     /// What answers requests that were sent elsewhere.
     pub(crate) detours: Vec<Detour>,
     skews: Vec<Skew>,
+    spares: Spares,
     pub(crate) counts: Counts,
 }
 
@@ -164,6 +170,7 @@ impl Recorder {
             throwables: Vec::new(),
             detours: Vec::new(),
             skews: Vec::new(),
+            spares: Spares::default(),
             counts: Counts::default(),
         }
     }
@@ -427,11 +434,11 @@ impl Recorder {
         logs.extend(lines::chosen(choices, frame.key).map(|pattern| LogRecord { pattern, ..record }));
     }
 
-    fn trace_id(&self, trace: u64) -> Vec<u8> {
-        let mut id = Vec::with_capacity(16);
-        id.extend_from_slice(&self.ids.id(join(trace, salt::TRACE)).to_be_bytes());
-        id.extend_from_slice(&trace.to_be_bytes());
-        id
+    /// Writes the identifier of a trace over what `out` has.
+    fn trace_id(&self, trace: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.ids.id(join(trace, salt::TRACE)).to_be_bytes());
+        out.extend_from_slice(&trace.to_be_bytes());
     }
 
     fn stack(&self, pod: &Pod) -> Stack {

@@ -353,13 +353,22 @@ fn word(draw: &mut Draw, length: usize) -> String {
 
 /// A random-looking identifier in the form of a UUID (version 4).
 pub fn uuid(draw: &mut Draw) -> String {
+    let mut text = String::with_capacity(36);
+    write_uuid(draw, &mut text);
+    text
+}
+
+/// The same, appended to a text.
+pub fn write_uuid(draw: &mut Draw, out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let (high, low) = (draw.key(), draw.key());
-    format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xfff,
-        low >> 48 & 0x3fff | 0x8000,
-        low & 0xffff_ffff_ffff
-    )
+    // Version 4, variant 10, as RFC 9562 has it.
+    let (high, low) = (high & !0xf000 | 0x4000, low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000);
+    let number = u128::from(high) << 64 | u128::from(low);
+    for place in 0..32 {
+        if matches!(place, 8 | 12 | 16 | 20) {
+            out.push('-');
+        }
+        out.push(char::from(DIGITS[(number >> (124 - 4 * place) & 15) as usize]));
+    }
 }

@@ -159,8 +159,9 @@ impl<'a> Attributes<'a> {
 
 /// The first eight bytes of a key as a number that sorts as they do; what is missing counts as zero.
 fn first_bytes(key: &str) -> u64 {
-    let mut first = [0; 8];
-    let length = key.len().min(8);
-    first[..length].copy_from_slice(&key.as_bytes()[..length]);
-    u64::from_be_bytes(first)
+    let bytes = key.as_bytes();
+    match bytes.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => bytes.iter().zip(1..).fold(0, |sum, (&byte, place)| sum | u64::from(byte) << (64 - 8 * place)),
+    }
 }

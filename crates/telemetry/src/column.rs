@@ -50,8 +50,7 @@ pub(crate) trait Column: Send + Sync {
     /// Removes all rows and keeps the memory for the next ones.
     fn clear(&mut self);
 
-    /// How many different values there are, when that is known.
-    fn distinct(&self) -> Option<usize> {
+    fn as_text(&self) -> Option<&Text> {
         None
     }
 

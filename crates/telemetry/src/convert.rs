@@ -273,6 +273,71 @@ impl<'a> Origin<'a> {
     }
 }
 
+/// Where the spans or the log records of one resource become rows.
+trait Records<'t>: Sized {
+    /// A record of a message in memory.
+    type Message;
+
+    fn new(tables: &'t mut Tables, origin: &Origin<'_>) -> Self;
+
+    fn message<'m>(
+        &mut self,
+        pass: &mut Pass<'_>,
+        record: &'m Self::Message,
+        list: &mut Attributes<'m>,
+    ) -> Result<(), Refusal>;
+
+    fn wire<'w>(&mut self, pass: &mut Pass<'_>, record: &'w [u8], list: &mut Attributes<'w>) -> Result<(), Refusal>;
+}
+
+/// Takes the records of a resource in memory.
+fn message_group<'t, 'm, R: Records<'t, Message: 'm>>(
+    pass: &mut Pass<'_>,
+    resource: Option<&'m Resource>,
+    records: impl Iterator<Item = &'m R::Message>,
+    route: &'t mut impl Route,
+) {
+    let mut list = Attributes::default();
+    let origin = match Origin::message(pass, &mut list, resource) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            pass.refuse(refusal, records.count() as u64);
+            return pass.leave(Err(refusal));
+        }
+    };
+    let mut rows = R::new(route.tables(origin.namespace), &origin);
+    for record in records {
+        let outcome = rows.message(pass, record, &mut list);
+        pass.record(outcome);
+    }
+    pass.leave(Ok(origin.namespace));
+}
+
+/// Takes the records of a resource as they came over the wire.
+fn wire_group<'t, R: Records<'t>>(
+    pass: &mut Pass<'_>,
+    group: &[u8],
+    route: &'t mut impl Route,
+) -> Result<(), Malformed> {
+    let mut list = Attributes::default();
+    let origin = match Origin::wire(pass, &mut list, group) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            wire::records(group, |_| pass.refuse(refusal, 1))?;
+            pass.leave(Err(refusal));
+            return Ok(());
+        }
+    };
+    let mut rows = R::new(route.tables(origin.namespace), &origin);
+    wire::records(group, |record| {
+        let refused = pass.refused_earlier();
+        let outcome = if refused { Err(Refusal::Malformed) } else { rows.wire(pass, record, &mut list) };
+        pass.record(outcome);
+    })?;
+    pass.leave(Ok(origin.namespace));
+    Ok(())
+}
+
 /// Takes a whole request as it came over the wire. Its frames are checked first, so that nothing is taken of one that is cut off.
 ///
 /// # Errors

@@ -1,5 +1,7 @@
 //! One segment: a sorted, compressed parquet file with rows of one signal.
 
+mod pages;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -10,6 +12,7 @@ use arrow::datatypes::Int32Type;
 use model::{DataTime, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::compute_leaves;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -22,6 +25,8 @@ use crate::convert::{K8S_NAMESPACE, SERVICE_NAMESPACE};
 use crate::disk::{failed, failed_within, unreadable};
 use crate::table::{self, Table};
 use crate::{Query, Signal, attributes};
+
+use pages::Pages;
 
 /// Rows of a row group: what is read at least, and what is skipped by time at least.
 pub(crate) const GROUP_ROWS: usize = 65_536;
@@ -56,38 +61,67 @@ impl Segment {
 pub(crate) fn write(folder: &Path, file: String, signal: Signal, table: &mut dyn Table) -> Result<Segment> {
     let path = folder.join(&file);
     let order = table::sorted(table);
-    let schema = table::schema(signal, table, Form::Segment);
     let sink = File::create(&path).map_err(failed(&path))?;
     let durable = sink.try_clone().map_err(failed(&path))?;
-    let mut writer =
-        ArrowWriter::try_new(sink, schema.clone(), Some(properties(table))).map_err(failed_within(&path))?;
-    for rows in order.chunks(GROUP_ROWS) {
-        let batch = table::batch(signal, table, &schema, rows, Form::Segment);
-        writer.write(&batch).and_then(|()| writer.flush()).map_err(failed_within(&path))?;
-    }
-    writer.close().map_err(failed_within(&path))?;
+    write_groups(sink, signal, table, &order).map_err(failed_within(&path))?;
     durable.sync_all().map_err(failed(&path))?;
     let bytes = durable.metadata().map_err(failed(&path))?.len();
     Ok(Segment { signal, file, rows: order.len() as u64, bytes, namespaces: extents(table) })
 }
 
-fn properties(table: &dyn Table) -> WriterProperties {
+fn write_groups(sink: File, signal: Signal, table: &dyn Table, order: &[u32]) -> parquet::errors::Result<()> {
+    let level = ZstdLevel::try_new(1)?;
+    let schema = table::schema(signal, table, Form::Segment);
+    let writer = ArrowWriter::try_new(sink, schema.clone(), Some(properties(table, level)))?;
+    let (mut file, factory) = writer.into_serialized_writer()?;
+    let mut pages = Pages::new(level)?;
+    for (number, rows) in order.chunks(GROUP_ROWS).enumerate() {
+        let writers = factory.create_column_writers(number)?;
+        let descriptors = file.schema_descr().columns().to_vec();
+        let mut group = file.next_row_group()?;
+        let columns = table.columns().into_iter().zip(schema.fields()).zip(writers.into_iter().zip(descriptors));
+        for (((name, column), field), (mut writer, descriptor)) in columns {
+            match column.as_text().filter(|_| !mostly_unique(name, column, table.len())) {
+                Some(text) => {
+                    let (bytes, close) = pages.chunk(text, rows, descriptor)?;
+                    group.append_column(&bytes, close)?;
+                }
+                None => {
+                    for leaf in compute_leaves(field, &column.take(rows, Form::Segment))? {
+                        writer.write(&leaf)?;
+                    }
+                    writer.close()?.append_to_row_group(&mut group)?;
+                }
+            }
+        }
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+/// Where most values differ, a dictionary of them is only work.
+fn mostly_unique(name: &str, column: &dyn Column, rows: usize) -> bool {
+    match column.as_text() {
+        Some(text) => text.pool().len() * 2 > rows,
+        None => ["SpanId", "ParentSpanId", "Duration"].contains(&name),
+    }
+}
+
+fn properties(table: &dyn Table, level: ZstdLevel) -> WriterProperties {
     let time = table.columns()[0].0;
     let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level of zstd")))
+        .set_compression(Compression::ZSTD(level))
         .set_created_by("aegis telemetry 1".to_owned())
         .set_statistics_enabled(EnabledStatistics::None)
         .set_column_statistics_enabled(ColumnPath::from(time), EnabledStatistics::Chunk)
         .set_column_dictionary_enabled(ColumnPath::from(time), false)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    // Where most values differ, a dictionary of them is only work.
-    let mostly_unique = |name: &str, column: &dyn Column| match column.distinct() {
-        Some(distinct) => distinct * 2 > table.len(),
-        None => ["SpanId", "ParentSpanId", "Duration"].contains(&name),
-    };
-    for (name, _) in table.columns().into_iter().filter(|(name, column)| mostly_unique(name, *column)) {
-        builder = builder.set_column_dictionary_enabled(ColumnPath::from(name), false);
+    for (name, column) in table.columns() {
+        if mostly_unique(name, column, table.len()) {
+            builder = builder.set_column_dictionary_enabled(ColumnPath::from(name), false);
+        }
     }
     builder.build()
 }
@@ -227,6 +261,37 @@ pub(crate) fn read_all(path: &Path, table: &mut dyn Table) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Runs of every length, numbers of every width, and more rows than one group has.
+    #[test]
+    fn texts_are_read_back_as_they_were_written() {
+        let mut rows = crate::table::Points::default();
+        let (mut written, mut state) = (Vec::new(), 1_u64);
+        while written.len() < GROUP_ROWS + 5_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (distinct, run) = (1 << (written.len() / 8_000), 1 + (state >> 40) % 40);
+            let text = format!("text {}", (state >> 20) % distinct);
+            written.extend((0..run).map(|_| text.clone()));
+        }
+        for (at, text) in (0..).zip(&written) {
+            rows.time.push(at);
+            rows.metric.push(text);
+            for column in [&mut rows.description, &mut rows.service, &mut rows.unit, &mut rows.resource] {
+                column.push("");
+            }
+            rows.attributes.push(&at.to_string());
+            rows.value.push(at as f64);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let segment = write(folder.path(), "one.parquet".into(), Signal::Gauge, &mut rows).unwrap();
+        assert_eq!(segment.rows, written.len() as u64);
+        let mut again = crate::table::Points::default();
+        read_all(&folder.path().join("one.parquet"), &mut again).unwrap();
+        let text = |column: &crate::column::Text, row: usize| column.text(column.ids()[row]).to_owned();
+        let metrics: Vec<String> = (0..written.len()).map(|row| text(&again.metric, row)).collect();
+        assert!(metrics == written);
+        assert_eq!(text(&again.attributes, 70_000), "70000");
+    }
 
     #[test]
     fn a_resource_is_found_under_both_of_its_namespaces() {

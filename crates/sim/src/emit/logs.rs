@@ -12,7 +12,7 @@ use telemetry::otlp::logs::{LogRecord as OtlpLog, ResourceLogs, ScopeLogs, Sever
 use super::attribute::text;
 use super::failure::java_trace;
 use super::lines::{CATEGORIES, PRODUCTS, Pattern, Piece, Var, number};
-use super::stack::{is_java, thread, user_agent};
+use super::stack::{Thread, is_java, user_agent};
 use super::{LogRecord, Recorder, resource};
 use crate::engine::SECOND;
 use crate::pod::Pod;
@@ -69,6 +69,10 @@ impl Recorder {
         }
         let time = self.own_stamp(pod, record.at, record.at);
         let traced = !plain && record.trace != 0;
+        let mut trace_id = Vec::new();
+        if traced {
+            self.trace_id(record.trace, &mut trace_id);
+        }
         OtlpLog {
             time_unix_nano: time,
             observed_time_unix_nano: self.stamp(pod, record.at),
@@ -80,7 +84,7 @@ impl Recorder {
             } else {
                 self.log_attributes(pod, record, pattern, stack)
             },
-            trace_id: if traced { self.trace_id(record.trace) } else { Vec::new() },
+            trace_id,
             span_id: if traced { record.span.to_be_bytes().to_vec() } else { Vec::new() },
             flags: u32::from(traced),
             ..OtlpLog::default()
@@ -99,7 +103,8 @@ impl Recorder {
     fn log_attributes(&self, pod: &Pod, record: &LogRecord, pattern: &Pattern, stack: Stack) -> Vec<KeyValue> {
         let mut attributes = Vec::new();
         if is_java(stack) {
-            let name = if record.trace == 0 { "main".to_owned() } else { thread(stack, record.trace, pod.slot).1 };
+            let worker = || Thread::of(stack, record.trace, pod.slot).to_string();
+            let name = if record.trace == 0 { "main".to_owned() } else { worker() };
             attributes.push(text("thread.name", name));
             attributes.push(text("code.namespace", pattern.logger.as_str()));
         }
@@ -149,7 +154,10 @@ impl Recorder {
             Var::Took => write!(body, "{seconds:.3}"),
             Var::Status => write!(body, "{}", record.status),
             Var::Method => write!(body, "{}", operation.method),
-            Var::Path => write!(body, "{}", texts.path.fill(record.trace)),
+            Var::Path => {
+                texts.path.write(record.trace, body);
+                Ok(())
+            }
             Var::Route => write!(body, "{}", operation.route),
             Var::Operation => write!(body, "{}", operation.name),
             Var::Peer => {
@@ -193,7 +201,11 @@ impl Recorder {
             Var::Category => write!(body, "{}", CATEGORIES[(same(17) % CATEGORIES.len() as u64) as usize]),
             Var::Lat => write!(body, "{:.6}", 37.7 + (same(18) % 481) as f64 / 1000.0),
             Var::Lon => write!(body, "{:.6}", -122.4 + (same(19) % 325) as f64 / 1000.0),
-            Var::Trace => write!(body, "{}", hex::encode(self.trace_id(record.trace))),
+            Var::Trace => {
+                let mut id = Vec::with_capacity(16);
+                self.trace_id(record.trace, &mut id);
+                write!(body, "{}", hex::encode(id))
+            }
             Var::Span => write!(body, "{:016x}", record.span),
         };
         debug_assert!(written.is_ok(), "a text takes everything");

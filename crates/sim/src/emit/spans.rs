@@ -1,21 +1,24 @@
 //! Span records become OTLP spans.
 
+use std::fmt::{Display, Write as _};
+
 use model::Problem;
 use system::Stack;
 use telemetry::otlp::ExportTraceServiceRequest;
-use telemetry::otlp::common::KeyValue;
+use telemetry::otlp::common::{InstrumentationScope, KeyValue};
 use telemetry::otlp::trace::span::SpanKind;
 use telemetry::otlp::trace::status::StatusCode;
 use telemetry::otlp::trace::{ResourceSpans, ScopeSpans, Span, Status};
 
-use super::attribute::{int, text};
+use super::attribute::{rename, rewrite, rewrite_int, rewrite_text, text};
 use super::calls::CallText;
 use super::failure::grpc_status;
-use super::stack::thread;
-use super::template::{Slot, Template, Verdict};
-use super::{Part, Recorder, Sink, SpanRecord};
+use super::spares::{self, Group, Number};
+use super::stack::Thread;
+use super::template::{Attribute, Slot, Template, Verdict};
+use super::{PARTS, Part, Recorder, Sink, SpanRecord};
 use crate::gate::Detour;
-use crate::pod::Pod;
+use crate::pod::{Pod, write_uuid};
 use crate::request::Failure;
 use crate::rng::{Stream, join};
 
@@ -42,90 +45,171 @@ impl Recorder {
         }
         self.counts.spans += records.len() as u64;
         self.derive(pod, &records);
+        let mut spares = std::mem::take(&mut self.spares);
+        let scopes = &self.texts.scopes[pod.service as usize].list;
+        let mut groups = std::mem::take(&mut spares.groups);
+        groups.resize_with(groups.len().max(scopes.len()), Group::default);
         let mut request = ExportTraceServiceRequest {
             resource_spans: vec![ResourceSpans { resource: Some(self.process(pod)), ..ResourceSpans::default() }],
         };
-        let scopes = self.texts.scopes[pod.service as usize].list.len();
         for batch in records.chunks(BATCH) {
-            let mut by_scope: Vec<Vec<Span>> = (0..scopes).map(|_| Vec::new()).collect();
             for record in batch {
                 let Some(template) = self.texts.calls[record.call as usize].part(record.part) else { continue };
-                by_scope[usize::from(template.scope)].push(self.span(template, pod, pods, record));
+                let number = record.call * PARTS + record.part as Number;
+                let (mut span, prepared) = spares.take(number);
+                let whole = self.refill(&mut span, prepared, template, (pod, pods), record);
+                let group = &mut groups[usize::from(template.scope)];
+                group.spans.push(span);
+                group.templates.push(if whole { number } else { spares::NONE });
             }
-            let known = &self.texts.scopes[pod.service as usize].list;
-            let filled = known.iter().zip(by_scope).filter(|(_, spans)| !spans.is_empty());
-            request.resource_spans[0].scope_spans = filled
-                .map(|(scope, spans)| ScopeSpans { scope: Some(scope.clone()), spans, ..ScopeSpans::default() })
-                .collect();
+            let filled = scopes.iter().zip(&mut groups).filter(|(_, group)| !group.spans.is_empty());
+            let of_scope = |(scope, group): (&InstrumentationScope, &mut Group)| ScopeSpans {
+                scope: Some(scope.clone()),
+                spans: std::mem::take(&mut group.spans),
+                ..ScopeSpans::default()
+            };
+            request.resource_spans[0].scope_spans = filled.map(of_scope).collect();
             sink.traces(&request)?;
+            let sent = request.resource_spans[0].scope_spans.drain(..);
+            for (group, sent) in groups.iter_mut().filter(|group| !group.templates.is_empty()).zip(sent) {
+                group.spans = sent.spans;
+                let spans = group.spans.drain(..).zip(group.templates.drain(..));
+                spans.for_each(|(span, template)| spares.give(template, span));
+            }
         }
+        spares.mix(BATCH);
+        spares.groups = groups;
+        self.spares = spares;
         // The buffer keeps its room for the next round.
         records.clear();
         self.buffers[pod.slot as usize].spans = records;
         Ok(())
     }
 
-    fn span(&self, template: &Template, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Span {
-        let mut attributes: Vec<KeyValue> = Vec::with_capacity(template.constant.len() + template.slots.len() + 1);
-        attributes.extend_from_slice(&template.constant);
-        for &(key, slot) in &template.slots {
-            attributes.extend(self.value(slot, pod, pods, record).map(|value| value.named(key)));
-        }
+    /// Writes a record over what a span was before; `prepared` says that it has the template's constant attributes. Returns
+    /// whether it has exactly the template's attributes now.
+    fn refill(
+        &self,
+        span: &mut Span,
+        prepared: bool,
+        template: &Template,
+        (pod, pods): (&Pod, &[Pod]),
+        record: &SpanRecord,
+    ) -> bool {
+        let mut whole = self.attributes(&mut span.attributes, prepared, template, (pod, pods), record);
         let detour = record.detour.filter(|_| record.part == Part::Server);
         let detour = detour.map(|number| &self.detours[usize::from(number)]);
         if let Some(detour) = detour {
-            detoured(detour, &self.texts.calls[record.call as usize].base, &mut attributes);
+            detoured(detour, &self.texts.calls[record.call as usize].base, &mut span.attributes);
+            whole = false;
         }
         let failed = fails(template.verdict, record);
         if failed && let Some(error) = self.error_type(template.verdict, record) {
-            attributes.push(text("error.type", error));
+            span.attributes.push(text("error.type", error));
+            whole = false;
         }
-        Span {
-            trace_id: self.trace_id(record.trace),
-            span_id: record.id.to_be_bytes().to_vec(),
-            parent_span_id: if record.parent == 0 { Vec::new() } else { record.parent.to_be_bytes().to_vec() },
-            flags: 0x101,
-            name: detour.map_or_else(|| template.name.clone(), |detour| server_name(template, detour)),
-            kind: template.kind as i32,
-            start_time_unix_nano: self.own_stamp(pod, record.start, record.start),
-            end_time_unix_nano: self.own_stamp(pod, record.end, record.start),
-            attributes,
-            status: failed.then(|| Status {
-                code: StatusCode::Error as i32,
-                message: self.status_message(template.verdict, record),
-            }),
-            ..Span::default()
+        self.trace_id(record.trace, &mut span.trace_id);
+        id(record.id, &mut span.span_id);
+        id(record.parent, &mut span.parent_span_id);
+        span.flags = 0x101;
+        match detour {
+            Some(detour) => span.name = server_name(template, detour),
+            None if prepared => {}
+            None => template.name.clone_into(&mut span.name),
         }
+        span.kind = template.kind as i32;
+        span.start_time_unix_nano = self.own_stamp(pod, record.start, record.start);
+        span.end_time_unix_nano = self.own_stamp(pod, record.end, record.start);
+        span.status = failed
+            .then(|| Status { code: StatusCode::Error as i32, message: self.status_message(template.verdict, record) });
+        whole
     }
 
-    fn value(&self, slot: Slot, pod: &Pod, pods: &[Pod], record: &SpanRecord) -> Option<Value> {
+    /// Writes the attributes of a record over those that `list` has. Returns whether the template's are all there.
+    fn attributes(
+        &self,
+        list: &mut Vec<KeyValue>,
+        prepared: bool,
+        template: &Template,
+        (pod, pods): (&Pod, &[Pod]),
+        record: &SpanRecord,
+    ) -> bool {
+        let mut in_place = prepared;
+        let mut at = 0;
+        for attribute in &template.attributes {
+            if list.len() == at {
+                list.push(KeyValue::default());
+            }
+            let pair = &mut list[at];
+            match attribute {
+                Attribute::Constant(_) if in_place => {}
+                Attribute::Constant(constant) => rewrite(pair, constant),
+                Attribute::Own(key, slot) => {
+                    // What is absent moves those behind it.
+                    if self.write_slot(pair, *slot, pod, pods.get(record.peer as usize), record).is_none() {
+                        in_place = false;
+                        continue;
+                    }
+                    if !in_place {
+                        rename(pair, key);
+                    }
+                }
+            }
+            at += 1;
+        }
+        list.truncate(at);
+        at == template.attributes.len()
+    }
+
+    /// Writes what a record has in a slot; nothing when it has nothing there.
+    fn write_slot(
+        &self,
+        pair: &mut KeyValue,
+        slot: Slot,
+        pod: &Pod,
+        peer: Option<&Pod>,
+        record: &SpanRecord,
+    ) -> Option<()> {
         let call = &self.texts.calls[record.call as usize];
-        let peer = pods.get(record.peer as usize);
         let size = |bytes: u32, salt: u64| {
             let spread = join(record.id, salt) % 1000;
-            Value::Number(i64::from(bytes) * (850 + spread as i64 * 3 / 10) / 1000)
+            i64::from(bytes) * (850 + spread as i64 * 3 / 10) / 1000
         };
         let operation = || &self.plan.operations[self.plan.calls[record.call as usize].operation as usize];
+        let thread = || Thread::of(self.stack(pod), record.trace, pod.slot);
         let answered = record.status > 0;
-        Some(match slot {
-            Slot::Path => Value::Text(call.path.fill(record.trace)),
-            Slot::Url => Value::Text(format!("{}{}", call.base, call.path.fill(record.trace))),
-            Slot::Status if answered => Value::Number(i64::from(record.status)),
-            Slot::StatusText => Value::Text(record.status.to_string()),
-            Slot::StatusLine if answered => Value::Text(reason(record.status).to_owned()),
-            Slot::GrpcStatus => Value::Number(grpc_status(record.failure, record.status)),
-            Slot::PeerAddress => Value::Text(peer?.ip.clone()),
-            Slot::PeerPort => Value::Number(self.peer_port(record, peer?)),
-            Slot::Peer => Value::Text(format!("{}:{}", peer?.ip, self.peer_port(record, peer?))),
-            Slot::RequestSize => size(operation().request_bytes, 1),
-            Slot::ResponseSize if answered => size(operation().response_bytes, 2),
-            Slot::RequestId => Value::Text(crate::pod::uuid(&mut Stream::new(record.trace, "request id").at(0))),
-            Slot::ThreadId => Value::Number(thread(self.stack(pod), record.trace, pod.slot).0),
-            Slot::ThreadName => Value::Text(thread(self.stack(pod), record.trace, pod.slot).1),
-            Slot::Offset => Value::Number(record.start / 1_000_000_000 + (join(record.trace, 9) % 7) as i64),
-            Slot::ResponseFlags => Value::Text(flags(record.failure).to_owned()),
+        match slot {
+            Slot::Path => rewrite_text(pair, |text| call.path.write(record.trace, text)),
+            Slot::Url => rewrite_text(pair, |text| {
+                text.push_str(&call.base);
+                call.path.write(record.trace, text);
+            }),
+            Slot::Status if answered => rewrite_int(pair, i64::from(record.status)),
+            Slot::StatusText => rewrite_shown(pair, &record.status),
+            Slot::StatusLine if answered => rewrite_text(pair, |text| text.push_str(reason(record.status))),
+            Slot::GrpcStatus => rewrite_int(pair, grpc_status(record.failure, record.status)),
+            Slot::PeerAddress => {
+                let ip = &peer?.ip;
+                rewrite_text(pair, |text| text.push_str(ip));
+            }
+            Slot::PeerPort => rewrite_int(pair, self.peer_port(record, peer?)),
+            Slot::Peer => {
+                let peer = peer?;
+                rewrite_shown(pair, &format_args!("{}:{}", peer.ip, self.peer_port(record, peer)));
+            }
+            Slot::RequestSize => rewrite_int(pair, size(operation().request_bytes, 1)),
+            Slot::ResponseSize if answered => rewrite_int(pair, size(operation().response_bytes, 2)),
+            Slot::RequestId => {
+                let mut own = Stream::new(record.trace, "request id").at(0);
+                rewrite_text(pair, |text| write_uuid(&mut own, text));
+            }
+            Slot::ThreadId => rewrite_int(pair, thread().number()),
+            Slot::ThreadName => rewrite_shown(pair, &thread()),
+            Slot::Offset => rewrite_int(pair, record.start / 1_000_000_000 + (join(record.trace, 9) % 7) as i64),
+            Slot::ResponseFlags => rewrite_text(pair, |text| text.push_str(flags(record.failure))),
             Slot::Status | Slot::StatusLine | Slot::ResponseSize => return None,
-        })
+        }
+        Some(())
     }
 
     /// The port of the other end: a server's own, or one of the few that a client's kept connections have.
@@ -172,18 +256,18 @@ impl Recorder {
     }
 }
 
-enum Value {
-    Text(String),
-    Number(i64),
+/// An identifier as bytes; none for zero.
+fn id(number: u64, out: &mut Vec<u8>) {
+    out.clear();
+    if number != 0 {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
 }
 
-impl Value {
-    fn named(self, key: &str) -> KeyValue {
-        match self {
-            Self::Text(value) => text(key, value),
-            Self::Number(value) => int(key, value),
-        }
-    }
+/// Makes the value the text that something is shown as.
+fn rewrite_shown(pair: &mut KeyValue, shown: &dyn Display) {
+    // Writing to a text cannot fail.
+    rewrite_text(pair, |text| write!(text, "{shown}").expect("a text takes everything"));
 }
 
 /// A server that names its spans by method and route does so for what came; by the method alone when no route matched.

@@ -6,6 +6,8 @@ pub mod rpc;
 pub mod statement;
 pub mod store;
 
+use std::fmt;
+
 use system::{ServiceTelemetry, Stack};
 use telemetry::otlp::common::InstrumentationScope;
 
@@ -117,17 +119,40 @@ pub fn cluster_ip(service: &str) -> String {
     format!("10.96.{}.{}", key >> 8 & 0xff, 1 + (key & 0xff) % 254)
 }
 
-/// The thread that works on a request of one process: number and name.
-pub fn thread(stack: Stack, trace: u64, slot: u16) -> (i64, String) {
-    let key = join(trace, 0x7ead ^ u64::from(slot));
-    let number = 1 + key % 10;
-    match stack {
-        Stack::SpringAgent => (38 + number as i64, format!("http-nio-8080-exec-{number}")),
-        Stack::JerseyAgent => (41 + number as i64, format!("http-nio-8080-exec-{number}")),
-        Stack::HelidonAgent => {
-            (60 + (key % 4000) as i64, format!("[{:#010x} {:#010x}] WebServer socket", key as u32, (key >> 32) as u32))
+/// The thread that works on a request of one process; it is shown by its name.
+pub struct Thread {
+    stack: Stack,
+    key: u64,
+}
+
+impl Thread {
+    pub fn of(stack: Stack, trace: u64, slot: u16) -> Self {
+        Self { stack, key: join(trace, 0x7ead ^ u64::from(slot)) }
+    }
+
+    /// Its place in the pool of workers.
+    const fn place(&self) -> i64 {
+        1 + (self.key % 10) as i64
+    }
+
+    pub const fn number(&self) -> i64 {
+        match self.stack {
+            Stack::SpringAgent => 38 + self.place(),
+            Stack::JerseyAgent => 41 + self.place(),
+            Stack::HelidonAgent => 60 + (self.key % 4000) as i64,
+            _ => 30 + self.place(),
         }
-        _ => (30 + number as i64, format!("grpc-default-executor-{}", key % 6)),
+    }
+}
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key;
+        match self.stack {
+            Stack::SpringAgent | Stack::JerseyAgent => write!(f, "http-nio-8080-exec-{}", self.place()),
+            Stack::HelidonAgent => write!(f, "[{:#010x} {:#010x}] WebServer socket", key as u32, (key >> 32) as u32),
+            _ => write!(f, "grpc-default-executor-{}", key % 6),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use telemetry::otlp::common::KeyValue;
 use telemetry::otlp::trace::span::SpanKind;
 
+use crate::pod::write_uuid;
 use crate::rng::Stream;
 
 /// A value that differs from request to request.
@@ -63,23 +64,42 @@ pub struct Template {
     pub scope: u8,
     /// Position among the kinds of spans of its service: those of one name and kind count together.
     pub group: u16,
-    pub constant: Vec<KeyValue>,
-    pub slots: Vec<(&'static str, Slot)>,
+    /// In the order of their keys, so that whoever writes them in that order has nothing to sort.
+    pub attributes: Vec<Attribute>,
     pub verdict: Verdict,
+}
+
+/// An attribute of a template's spans.
+pub enum Attribute {
+    Constant(KeyValue),
+    Own(&'static str, Slot),
+}
+
+impl Attribute {
+    fn key(&self) -> &str {
+        match self {
+            Self::Constant(pair) => &pair.key,
+            Self::Own(key, _) => key,
+        }
+    }
 }
 
 impl Template {
     pub fn new(name: impl Into<String>, kind: SpanKind, scope: u8, verdict: Verdict) -> Self {
-        Self { name: name.into(), kind, scope, group: 0, constant: Vec::new(), slots: Vec::new(), verdict }
+        Self { name: name.into(), kind, scope, group: 0, attributes: Vec::new(), verdict }
     }
 
-    pub fn with(mut self, attributes: impl IntoIterator<Item = KeyValue>) -> Self {
-        self.constant.extend(attributes);
-        self
+    pub fn with(self, attributes: impl IntoIterator<Item = KeyValue>) -> Self {
+        self.extended(attributes.into_iter().map(Attribute::Constant))
     }
 
-    pub fn slots(mut self, slots: impl IntoIterator<Item = (&'static str, Slot)>) -> Self {
-        self.slots.extend(slots);
+    pub fn slots(self, slots: impl IntoIterator<Item = (&'static str, Slot)>) -> Self {
+        self.extended(slots.into_iter().map(|(key, slot)| Attribute::Own(key, slot)))
+    }
+
+    fn extended(mut self, attributes: impl Iterator<Item = Attribute>) -> Self {
+        self.attributes.extend(attributes);
+        self.attributes.sort_by(|a, b| a.key().cmp(b.key()));
         self
     }
 }
@@ -106,19 +126,17 @@ impl Path {
         Self { pieces }
     }
 
-    /// The path of one request: the values are the same on each hop of a trace.
-    pub fn fill(&self, trace: u64) -> String {
-        let Some((first, rest)) = self.pieces.split_first() else { return String::new() };
-        let mut path = String::with_capacity(first.len() + 40 * rest.len());
-        path.push_str(first);
+    /// Appends the path of one request: the values are the same on each hop of a trace.
+    pub fn write(&self, trace: u64, out: &mut String) {
+        let Some((first, rest)) = self.pieces.split_first() else { return };
+        out.push_str(first);
         if rest.is_empty() {
-            return path;
+            return;
         }
         let stream = Stream::new(trace, "path");
         for (place, piece) in rest.iter().enumerate() {
-            path.push_str(&crate::pod::uuid(&mut stream.at(place as u64 + 1)));
-            path.push_str(piece);
+            write_uuid(&mut stream.at(place as u64 + 1), out);
+            out.push_str(piece);
         }
-        path
     }
 }

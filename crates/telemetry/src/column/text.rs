@@ -92,6 +92,11 @@ impl Text {
         (0..self.pool.len() as u32).map(|id| self.pool.get(id))
     }
 
+    /// The text of a number.
+    pub fn text(&self, id: u32) -> &str {
+        self.pool.get(id)
+    }
+
     fn get(&self, row: u32) -> &str {
         self.pool.get(self.ids[row as usize])
     }
@@ -169,8 +174,8 @@ impl Column for Text {
         *longest = 0;
     }
 
-    fn distinct(&self) -> Option<usize> {
-        Some(self.pool.len())
+    fn as_text(&self) -> Option<&Text> {
+        Some(self)
     }
 
     fn longest(&self) -> usize {

@@ -2,11 +2,11 @@
 
 use crate::attribute::{Attributes, Value};
 use crate::attributes;
-use crate::convert::{Done, Origin, Pass, Route, optional_id};
+use crate::convert::{Done, Origin, Pass, Records, Route, message_group, optional_id, wire_group};
 use crate::otlp::ExportLogsServiceRequest;
-use crate::otlp::logs::{LogRecord, ResourceLogs};
+use crate::otlp::logs::LogRecord;
 use crate::refusal::Refusal;
-use crate::table::Logs;
+use crate::table::{Logs, Tables};
 use crate::wire::{self, Field, Fields, Malformed};
 
 /// The largest severity number that OTLP defines.
@@ -26,54 +26,15 @@ struct Log<'a> {
 /// Takes a request from inside this process.
 pub(crate) fn logs(mut pass: Pass<'_>, request: &ExportLogsServiceRequest, route: &mut impl Route) -> Done {
     for group in &request.resource_logs {
-        message_group(&mut pass, group, route);
+        let logs = group.scope_logs.iter().flat_map(|scope| &scope.log_records);
+        message_group::<Sink<'_>>(&mut pass, group.resource.as_ref(), logs, route);
     }
     pass.finish()
 }
 
-fn message_group(pass: &mut Pass<'_>, group: &ResourceLogs, route: &mut impl Route) {
-    let logs = group.scope_logs.iter().flat_map(|scope| &scope.log_records);
-    let mut list = Attributes::default();
-    let origin = match Origin::message(pass, &mut list, group.resource.as_ref()) {
-        Ok(origin) => origin,
-        Err(refusal) => {
-            pass.refuse(refusal, logs.count() as u64);
-            return pass.leave(Err(refusal));
-        }
-    };
-    let mut sink = Sink::new(&mut route.tables(origin.namespace).logs, &origin);
-    for log in logs {
-        let outcome = match list.set(&log.attributes, pass.limits) {
-            Ok(()) => sink.push(pass, &Log::of(log), &mut list),
-            Err(refusal) => Err(refusal),
-        };
-        pass.record(outcome);
-    }
-    pass.leave(Ok(origin.namespace));
-}
-
 /// Takes the log records of a resource as they came over the wire.
 pub(crate) fn group(pass: &mut Pass<'_>, group: &[u8], route: &mut impl Route) -> Result<(), Malformed> {
-    let mut list = Attributes::default();
-    let origin = match Origin::wire(pass, &mut list, group) {
-        Ok(origin) => origin,
-        Err(refusal) => {
-            wire::records(group, |_| pass.refuse(refusal, 1))?;
-            pass.leave(Err(refusal));
-            return Ok(());
-        }
-    };
-    let mut sink = Sink::new(&mut route.tables(origin.namespace).logs, &origin);
-    wire::records(group, |record| {
-        let outcome = if pass.refused_earlier() {
-            Err(Refusal::Malformed)
-        } else {
-            Log::read(pass, record, &mut list).and_then(|log| sink.push(pass, &log, &mut list))
-        };
-        pass.record(outcome);
-    })?;
-    pass.leave(Ok(origin.namespace));
-    Ok(())
+    wire_group::<Sink<'_>>(pass, group, route)
 }
 
 impl<'a> Log<'a> {
@@ -119,12 +80,32 @@ struct Sink<'t> {
     json: String,
 }
 
-impl<'t> Sink<'t> {
-    fn new(rows: &'t mut Logs, origin: &Origin<'_>) -> Self {
+impl<'t> Records<'t> for Sink<'t> {
+    type Message = LogRecord;
+
+    fn new(tables: &'t mut Tables, origin: &Origin<'_>) -> Self {
+        let rows = &mut tables.logs;
         let (resource, service) = (rows.resource.intern(&origin.json), rows.service.intern(origin.service));
         Self { rows, resource, service, json: String::new() }
     }
 
+    fn message<'m>(
+        &mut self,
+        pass: &mut Pass<'_>,
+        log: &'m LogRecord,
+        list: &mut Attributes<'m>,
+    ) -> Result<(), Refusal> {
+        list.set(&log.attributes, pass.limits)?;
+        self.push(pass, &Log::of(log), list)
+    }
+
+    fn wire<'w>(&mut self, pass: &mut Pass<'_>, record: &'w [u8], list: &mut Attributes<'w>) -> Result<(), Refusal> {
+        let log = Log::read(pass, record, list)?;
+        self.push(pass, &log, list)
+    }
+}
+
+impl Sink<'_> {
     fn push(&mut self, pass: &mut Pass<'_>, log: &Log<'_>, list: &mut Attributes<'_>) -> Result<(), Refusal> {
         // OTLP: a source that knows no event time leaves it zero, and the time of observation stands in.
         let time = pass.times.check(if log.time == 0 { log.observed } else { log.time })?;

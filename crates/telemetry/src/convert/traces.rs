@@ -2,13 +2,13 @@
 
 use crate::attribute::Attributes;
 use crate::attributes;
-use crate::convert::{Done, Origin, Pass, Route, id, optional_id};
+use crate::convert::{Done, Origin, Pass, Records, Route, id, message_group, optional_id, wire_group};
 use crate::otlp::ExportTraceServiceRequest;
+use crate::otlp::trace;
 use crate::otlp::trace::span::SpanKind;
 use crate::otlp::trace::status::StatusCode;
-use crate::otlp::trace::{self, ResourceSpans};
 use crate::refusal::Refusal;
-use crate::table::Spans;
+use crate::table::{Spans, Tables};
 use crate::wire::{self, Field, Fields, Malformed};
 
 /// A span, its attributes apart.
@@ -29,54 +29,15 @@ struct Span<'a> {
 /// Takes a request from inside this process.
 pub(crate) fn traces(mut pass: Pass<'_>, request: &ExportTraceServiceRequest, route: &mut impl Route) -> Done {
     for group in &request.resource_spans {
-        message_group(&mut pass, group, route);
+        let spans = group.scope_spans.iter().flat_map(|scope| &scope.spans);
+        message_group::<Sink<'_>>(&mut pass, group.resource.as_ref(), spans, route);
     }
     pass.finish()
 }
 
-fn message_group(pass: &mut Pass<'_>, group: &ResourceSpans, route: &mut impl Route) {
-    let spans = group.scope_spans.iter().flat_map(|scope| &scope.spans);
-    let mut list = Attributes::default();
-    let origin = match Origin::message(pass, &mut list, group.resource.as_ref()) {
-        Ok(origin) => origin,
-        Err(refusal) => {
-            pass.refuse(refusal, spans.count() as u64);
-            return pass.leave(Err(refusal));
-        }
-    };
-    let mut sink = Sink::new(&mut route.tables(origin.namespace).traces, &origin);
-    for span in spans {
-        let outcome = match list.set(&span.attributes, pass.limits) {
-            Ok(()) => sink.push(pass, &Span::of(span), &mut list),
-            Err(refusal) => Err(refusal),
-        };
-        pass.record(outcome);
-    }
-    pass.leave(Ok(origin.namespace));
-}
-
 /// Takes the spans of a resource as they came over the wire.
 pub(crate) fn group(pass: &mut Pass<'_>, group: &[u8], route: &mut impl Route) -> Result<(), Malformed> {
-    let mut list = Attributes::default();
-    let origin = match Origin::wire(pass, &mut list, group) {
-        Ok(origin) => origin,
-        Err(refusal) => {
-            wire::records(group, |_| pass.refuse(refusal, 1))?;
-            pass.leave(Err(refusal));
-            return Ok(());
-        }
-    };
-    let mut sink = Sink::new(&mut route.tables(origin.namespace).traces, &origin);
-    wire::records(group, |record| {
-        let outcome = if pass.refused_earlier() {
-            Err(Refusal::Malformed)
-        } else {
-            Span::read(pass, record, &mut list).and_then(|span| sink.push(pass, &span, &mut list))
-        };
-        pass.record(outcome);
-    })?;
-    pass.leave(Ok(origin.namespace));
-    Ok(())
+    wire_group::<Sink<'_>>(pass, group, route)
 }
 
 impl<'a> Span<'a> {
@@ -139,12 +100,32 @@ struct Sink<'t> {
     json: String,
 }
 
-impl<'t> Sink<'t> {
-    fn new(rows: &'t mut Spans, origin: &Origin<'_>) -> Self {
+impl<'t> Records<'t> for Sink<'t> {
+    type Message = trace::Span;
+
+    fn new(tables: &'t mut Tables, origin: &Origin<'_>) -> Self {
+        let rows = &mut tables.traces;
         let (resource, service) = (rows.resource.intern(&origin.json), rows.service.intern(origin.service));
         Self { rows, resource, service, json: String::new() }
     }
 
+    fn message<'m>(
+        &mut self,
+        pass: &mut Pass<'_>,
+        span: &'m trace::Span,
+        list: &mut Attributes<'m>,
+    ) -> Result<(), Refusal> {
+        list.set(&span.attributes, pass.limits)?;
+        self.push(pass, &Span::of(span), list)
+    }
+
+    fn wire<'w>(&mut self, pass: &mut Pass<'_>, record: &'w [u8], list: &mut Attributes<'w>) -> Result<(), Refusal> {
+        let span = Span::read(pass, record, list)?;
+        self.push(pass, &span, list)
+    }
+}
+
+impl Sink<'_> {
     #[inline]
     fn push(&mut self, pass: &mut Pass<'_>, span: &Span<'_>, list: &mut Attributes<'_>) -> Result<(), Refusal> {
         let trace = id(span.trace, Refusal::TraceId)?;
@@ -170,7 +151,9 @@ impl<'t> Sink<'t> {
         rows.kind.push(kind);
         rows.service.push_id(self.service);
         rows.resource.push_id(self.resource);
-        rows.attributes.push(&self.json);
+        // Neighbours hardly ever have the same ones.
+        let attributes = rows.attributes.intern(&self.json);
+        rows.attributes.push_id(attributes);
         rows.duration.push(duration);
         rows.status.push(status);
         rows.message.push(message);
