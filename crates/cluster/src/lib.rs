@@ -179,6 +179,22 @@ pub struct EffectSpan {
     pub until: DataTime,
 }
 
+/// Something harmless that a cluster did besides, and that can be taken for a fault: nothing but a run's private truth may
+/// name it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Distractor {
+    /// `periodic_job` or `lost_scrape`.
+    pub kind: String,
+    pub service: String,
+    pub pod: String,
+    /// Half-open, in data time.
+    pub from: DataTime,
+    pub until: DataTime,
+    /// What a job takes of the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<f64>,
+}
+
 /// How the cluster looks after a fault was removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
@@ -256,6 +272,10 @@ pub trait Cluster: Send + Sync {
 
     /// The cluster's objects as `k8s.json` wants them. Names no fault and no chaos object.
     async fn snapshot(&self, slot: &Slot) -> Result<serde_json::Value>;
+
+    /// The harmless events of the slot's release so far, in the order of their beginning, as far as the cluster knows them:
+    /// a real one knows of none.
+    async fn distractors(&self, slot: &Slot) -> Result<Vec<Distractor>>;
 
     /// The append-only journal of effects.
     async fn journal(&self) -> Result<Vec<JournalEntry>>;

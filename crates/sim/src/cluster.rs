@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use cluster::{
-    Cluster, ClusterError, ClusterInfo, FaultObject, FaultObservation, Fence, JournalEntry, Reach, Recovery,
-    ReleaseObservation, ReleaseSpec, Result, Witness,
+    Cluster, ClusterError, ClusterInfo, Distractor, FaultObject, FaultObservation, Fence, JournalEntry, Reach,
+    Recovery, ReleaseObservation, ReleaseSpec, Result, Witness,
 };
 use model::{DataTime, ErrorKind, Problem, Slot, SystemCode};
 use serde_json::Value;
@@ -251,6 +251,10 @@ impl Cluster for SimCluster {
 
     async fn snapshot(&self, slot: &Slot) -> Result<Value> {
         self.on_slot(slot, |inner, held| Ok(slot::live(inner, held)?.world.snapshot())).await
+    }
+
+    async fn distractors(&self, slot: &Slot) -> Result<Vec<Distractor>> {
+        self.on_slot(slot, |inner, held| Ok(slot::live(inner, held)?.world.distractors().to_vec())).await
     }
 
     async fn journal(&self) -> Result<Vec<JournalEntry>> {

@@ -1,9 +1,13 @@
 //! One simulated system in one slot: all its state, and the loop that moves it through virtual time.
 
+mod background;
+mod event;
+mod reports;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use cluster::Environment;
+use cluster::{Distractor, Environment};
 use model::{DataTime, Problem};
 use system::Kind;
 
@@ -17,8 +21,8 @@ use crate::load::Load;
 use crate::node::Node;
 use crate::noise::Noise;
 use crate::patience::Patience;
-use crate::plan::{CachePlan, CallKind, Plan, QueueId, ServiceId, ServicePlan};
-use crate::pod::{NODES, Pod, Step};
+use crate::plan::{CachePlan, Plan, ServiceId, ServicePlan};
+use crate::pod::{NODES, Pod};
 use crate::request::{Frames, Ref, Session};
 use crate::resolver::Resolver;
 use crate::reuse::Reuse;
@@ -26,89 +30,13 @@ use crate::rng::{Stream, join, name_key};
 use crate::station::{Cache, Channel, Pool, Queue};
 use crate::witness::Meters;
 
+pub use event::Event;
+pub use reports::Backlog;
+
 /// Exporters report every 15 s.
 const REPORT_EVERY: Time = 15 * SECOND;
 /// Processes export their spans every 5 s.
 const EXPORT_EVERY: Time = 5 * SECOND;
-
-/// What happens at one instant.
-#[derive(Debug, Clone, Copy)]
-pub enum Event {
-    /// The next user arrives.
-    Arrival,
-    /// A user who is here asks for the next thing.
-    Request(Session),
-    Connect {
-        at: Ref,
-        attempt: u32,
-    },
-    Connected(Ref),
-    Send {
-        at: Ref,
-        attempt: u32,
-    },
-    Arrive(Ref),
-    Returned(Ref),
-    /// A proxy lets a request in that it held, or an answer out.
-    Admit(Ref),
-    Reply(Ref),
-    /// Own work may go on the processor.
-    Work(Ref),
-    /// Something changes on a processor.
-    Cpu {
-        slot: u16,
-        mark: u32,
-    },
-    /// Callers whose patience has a certain length look at the clock.
-    Impatient {
-        queue: u8,
-    },
-    PoolWait(Ref),
-    /// A client tries to connect again.
-    Acquire(Ref),
-    /// A caller tries the call again, or begins a call that it planned.
-    Begin(Ref),
-    /// The callee learns that the caller does not want the answer any more.
-    Cancel(Ref),
-    Life {
-        slot: u16,
-        mark: u32,
-        step: Step,
-    },
-    /// A periodic job inside a container starts or ends.
-    Periodic {
-        slot: u16,
-        start: bool,
-    },
-    Report {
-        slot: u16,
-        exporter: Exporter,
-        number: u32,
-    },
-    /// The late part of a report: when it really happens.
-    Scrape {
-        slot: u16,
-        exporter: Exporter,
-        number: u32,
-    },
-    Export,
-    /// A process looks around in the background.
-    Watch {
-        slot: u16,
-        number: u16,
-        round: u32,
-    },
-    /// A queue may deliver again.
-    Dispatch {
-        queue: QueueId,
-    },
-    /// A second has passed.
-    Second,
-    /// A gradual effect takes its next step.
-    Ramp {
-        number: u32,
-    },
-}
 
 /// Draws by purpose.
 #[derive(Debug, Clone, Copy)]
@@ -176,6 +104,7 @@ pub struct World {
     /// CPU time at the last kubelet round, by slot: time and seconds.
     cpu_seen: Vec<[(Time, f64); 3]>,
     finished: Vec<Ref>,
+    distractors: Vec<Distractor>,
 }
 
 impl World {
@@ -229,6 +158,7 @@ impl World {
             entrance: Entrance::default(),
             effects: Effects::default(),
             finished: Vec::new(),
+            distractors: Vec::new(),
             environment,
             plan,
         };
@@ -303,6 +233,7 @@ impl World {
             Event::Connect { at, attempt } => self.connect(at, attempt),
             Event::Connected(at) => self.connected(at),
             Event::Send { at, attempt } => self.send(at, attempt),
+            Event::Carry { at, attempt } => self.carry(at, attempt),
             Event::Arrive(at) => self.arrive(at),
             Event::Returned(at) => self.returned(at),
             Event::Admit(at) => self.admit(at),
@@ -383,125 +314,6 @@ impl World {
             self.worked(at);
         }
         self.finished = finished;
-    }
-
-    fn periodic(&self, slot: u16) -> Option<crate::noise::Periodic> {
-        let service = &self.plan.services[self.pods[slot as usize].service as usize];
-        if service.kind == Kind::Loadgen { None } else { self.noise.periodic(name_key(&service.name)) }
-    }
-
-    fn periodic_job(&mut self, slot: u16, start: bool) {
-        let Some(periodic) = self.periodic(slot) else { return };
-        let now = self.events.now();
-        let pod = &mut self.pods[slot as usize];
-        pod.job = if start && pod.runs() { periodic.cores } else { 0.0 };
-        self.demand(slot);
-        let next = if start { now + periodic.lasts } else { now + periodic.every - periodic.lasts };
-        self.events.plan(next, Event::Periodic { slot, start: !start });
-    }
-
-    /// Sets what other threads than workers demand of a processor.
-    pub(crate) fn demand(&mut self, slot: u16) {
-        let now = self.events.now();
-        let pod = &mut self.pods[slot as usize];
-        let demand = if pod.runs() { pod.profile.cpu_idle * pod.bustle + pod.job + pod.stress + pod.spin } else { 0.0 };
-        let beside = if pod.runs() { pod.stress } else { 0.0 };
-        pod.cpu.set_background(now, demand);
-        pod.cpu.set_beside(beside);
-        self.watch(slot);
-    }
-
-    fn report(&mut self, slot: u16, exporter: Exporter, number: u32) {
-        let now = self.events.now();
-        self.events.plan(now + REPORT_EVERY, Event::Report { slot, exporter, number: number + 1 });
-        let place = self.pods[slot as usize].place();
-        if exporter == Exporter::Kubelet {
-            self.pods[slot as usize].bustle = self.noise.bustle(place, u64::from(number));
-            self.demand(slot);
-        }
-        let key = place << 2 | exporter as u64;
-        if let Some(late) = self.noise.scrape(key, u64::from(number)) {
-            self.events.plan(now + late, Event::Scrape { slot, exporter, number });
-        }
-    }
-
-    fn scrape(&mut self, slot: u16, exporter: Exporter, number: u32) {
-        let now = self.events.now();
-        let place = self.pods[slot as usize].place() << 2 | exporter as u64;
-        let cpu = &mut self.pods[slot as usize].cpu;
-        // The agent in the process counts the process alone.
-        let spent = cpu.spent(now);
-        let beside = if exporter == Exporter::Process { cpu.spent_beside() } else { 0.0 };
-        let cpu_time = (spent - beside) / SECOND as f64;
-        let seen = &mut self.cpu_seen[slot as usize][exporter as usize];
-        let passed = ((now - seen.0) as f64 / SECOND as f64).max(1e-3);
-        let cpu_usage = ((cpu_time - seen.1) / passed).max(0.0);
-        *seen = (now, cpu_time);
-        let queues = if exporter == Exporter::Process { self.queues(slot) } else { Vec::new() };
-        let sessions = if exporter == Exporter::Process { self.sessions(slot) } else { 0 };
-        let draw = self.noise.reading(place, u64::from(number));
-        let pod = &self.pods[slot as usize];
-        self.recorder.report(exporter, crate::emit::Reading { pod, now, cpu_time, cpu_usage, queues, sessions, draw });
-    }
-
-    /// Name, waiting and unacknowledged messages of the queues of a broker.
-    fn queues(&self, slot: u16) -> Vec<(String, u64, u64)> {
-        let broker = self.pods[slot as usize].service;
-        let queues = self.plan.queues.iter().zip(&self.queues).filter(|(plan, _)| plan.broker == broker);
-        queues.map(|(plan, queue)| (plan.name.clone(), queue.waiting(), queue.held_in_all())).collect()
-    }
-
-    /// What is on its way in every queue and topic, for each service that consumes it.
-    pub fn backlogs(&self) -> Vec<Backlog> {
-        let name = |service: ServiceId| self.plan.services[service as usize].name.clone();
-        let one = |(plan, queue): (&crate::plan::QueuePlan, &Queue)| Backlog {
-            broker: name(plan.broker),
-            queue: plan.name.clone(),
-            consumer: name(plan.consumer),
-            waiting: queue.waiting(),
-            held: queue.held_in_all(),
-            produced: queue.produced,
-            done: queue.done,
-        };
-        self.plan.queues.iter().zip(&self.queues).map(one).collect()
-    }
-
-    /// Connections that clients hold open at a database.
-    fn sessions(&self, slot: u16) -> u64 {
-        let database = self.pods[slot as usize].service;
-        let mut sessions = 0;
-        for route in self.plan.routes.iter().filter(|route| route.to == database) {
-            for client in self.places[route.from as usize].clone() {
-                let pod = &self.pods[client as usize];
-                let channel = &pod.channels[usize::from(route.place)];
-                // A pool of this kind fills up at its start and stays so.
-                let fixed = channel.kind == CallKind::Sql && channel.client.persistent;
-                let held = if fixed { channel.pool.servers() } else { channel.connections() };
-                sessions += if pod.runs() { u64::from(held) } else { 0 };
-            }
-        }
-        sessions
-    }
-}
-
-/// Messages between a broker and one consuming service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backlog {
-    pub broker: String,
-    pub queue: String,
-    pub consumer: String,
-    /// Messages that no consumer has taken, and that one holds and has not finished.
-    pub waiting: u64,
-    pub held: u64,
-    /// Messages that came and that were worked on, since the start of the run.
-    pub produced: u64,
-    pub done: u64,
-}
-
-impl Backlog {
-    /// Messages that the consumer is behind by.
-    pub const fn lag(&self) -> u64 {
-        self.produced - self.done
     }
 }
 

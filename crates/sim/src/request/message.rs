@@ -3,7 +3,7 @@
 use super::{Caller, Phase, Ref, salt};
 use crate::engine::{MICRO, MILLI, SECOND, Time, nanos};
 use crate::link::Flight;
-use crate::plan::{CallId, QueueId};
+use crate::plan::{CallId, CallKind, QueueId};
 use crate::rng::join;
 use crate::world::{Event, World};
 
@@ -29,17 +29,51 @@ impl World {
             return;
         };
         let (id, key, trace, caller) = (frame.call, frame.key, frame.trace, frame.caller);
-        let (there, bytes) = (plan.there, self.plan.operations[plan.operation as usize].request_bytes);
         let mut draw = self.streams.travel.at(join(key, salt::THERE));
         let now = self.events.now();
-        let travel = self.settled(there, (caller, broker), bytes, key);
         let frame = self.frames.get_mut(at).expect("it was there a moment ago");
         (frame.pod, frame.status, frame.phase) = (broker, 200, Phase::Returning);
         self.events.plan(now + nanos(draw.between(PUBLISH.0, PUBLISH.1)), Event::Returned(at));
         let span = self.streams.spans.id(join(key, salt::CLIENT));
-        let comes = now + travel + nanos(draw.between(ROUTE.0, ROUTE.1));
         self.pods[broker as usize].requests += 1;
         self.charge(broker, SIDE_WORK);
+        let message = self.plan_call(id, Caller { parent: None, session: None, pod: caller, key, trace, span });
+        self.set_off(message, broker, self.pods[broker as usize].epoch);
+    }
+
+    /// A message begins its way to a pod, and nobody waits for it.
+    fn set_off(&mut self, at: Ref, pod: u16, epoch: u32) {
+        let Some(frame) = self.frames.get_mut(at) else { return };
+        (frame.pod, frame.epoch, frame.phase, frame.client_open) = (pod, epoch, Phase::Going, false);
+        self.carry(at, 0);
+    }
+
+    /// Sends a message to the broker, or from there to its consumer, once more each time that it is lost: what is wrong
+    /// with the link then decides.
+    pub(crate) fn carry(&mut self, at: Ref, attempt: u32) {
+        let Some(frame) = self.frames.get(at) else { return };
+        let call = &self.plan.calls[frame.call as usize];
+        let (link, ends, to_broker) = (call.there, (frame.caller, frame.pod), call.kind == CallKind::Publish);
+        let bytes = self.plan.operations[call.operation as usize].request_bytes;
+        let key = join(frame.key, salt::BACK + u64::from(attempt));
+        let now = self.events.now();
+        match self.transmit(link, ends, bytes, attempt, key) {
+            Flight::Arrives(after) if to_broker => self.spread(at, now + after),
+            Flight::Arrives(after) => self.events.plan(now + after, Event::Arrive(at)),
+            Flight::Again(after) => self.events.plan(now + after, Event::Carry { at, attempt: attempt + 1 }),
+            // The client opens another connection and sends what was not confirmed.
+            Flight::GivenUp => self.events.plan(now + RECOVERY, Event::Carry { at, attempt: attempt + 1 }),
+        }
+    }
+
+    /// A published message reaches the broker at `arrives`: each consuming service gets a copy.
+    fn spread(&mut self, message: Ref, arrives: Time) {
+        let Some(frame) = self.frames.get(message) else { return };
+        let (id, key, trace, span, broker) = (frame.call, frame.key, frame.trace, frame.parent_span, frame.pod);
+        self.frames.remove(message);
+        let mut draw = self.streams.travel.at(join(key, salt::THERE));
+        draw.between(PUBLISH.0, PUBLISH.1);
+        let comes = arrives + nanos(draw.between(ROUTE.0, ROUTE.1));
         for number in 0..self.plan.calls[id as usize].delivers.len() {
             let delivery = self.plan.calls[id as usize].delivers[number];
             let key = join(key, salt::DELIVERY + number as u64);
@@ -54,19 +88,6 @@ impl World {
             (frame.phase, frame.client_open) = (Phase::Going, false);
         }
         self.events.plan(comes, Event::Arrive(at));
-    }
-
-    /// Time until a message has surely arrived, retransmissions included.
-    fn settled(&mut self, link: u32, ends: (u16, u16), bytes: u32, key: u64) -> Time {
-        let mut waited = 0;
-        for attempt in 0.. {
-            match self.transmit(link, ends, bytes, attempt, join(key, salt::BACK + u64::from(attempt))) {
-                Flight::Arrives(after) => return waited + after,
-                Flight::Again(after) => waited += after,
-                Flight::GivenUp => break,
-            }
-        }
-        waited
     }
 
     /// A message has come to the broker, or to its consumer.
@@ -109,14 +130,7 @@ impl World {
     }
 
     fn hand_over(&mut self, at: Ref, slot: u16) {
-        let (now, epoch) = (self.events.now(), self.pods[slot as usize].epoch);
-        let Some(frame) = self.frames.get_mut(at) else { return };
-        (frame.pod, frame.epoch) = (slot, epoch);
-        let call = &self.plan.calls[frame.call as usize];
-        let (link, broker, key) = (call.there, frame.caller, frame.key);
-        let bytes = self.plan.operations[call.operation as usize].request_bytes;
-        let travel = self.settled(link, (broker, slot), bytes, key);
-        self.events.plan(now + travel, Event::Arrive(at));
+        self.set_off(at, slot, self.pods[slot as usize].epoch);
     }
 
     /// A consumer is done with a message.

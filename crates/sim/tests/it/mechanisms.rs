@@ -170,6 +170,27 @@ fn a_slow_group_lags_behind_its_topic_and_nobody_else_feels_it() {
     assert!(lag(&world, "quick") <= 2, "it has caught up: {}", lag(&world, "quick"));
 }
 
+#[test]
+fn a_message_that_was_lost_is_sent_again_under_the_conditions_of_that_moment() {
+    // Towards the broker, and from there to a consumer: nothing arrives for ten seconds, then everything does.
+    for (from, to) in [("a", "kafka"), ("kafka", "quick")] {
+        let (mut probe, (mut world, system)) = (Probe::default(), TOPIC.world(10.0));
+        let done = |world: &World| world.backlogs().into_iter().find(|one| one.consumer == "quick").unwrap().done;
+        world.run(20 * SECOND, &mut probe).unwrap();
+        let pairs = [("target_service".to_owned(), to.to_owned())];
+        let spec = Spec::from_pairs("network_partition", from, pairs).unwrap();
+        world.start_fault("f", &resolve(&spec, &system).unwrap()).unwrap();
+        let before = done(&world);
+        world.run(30 * SECOND, &mut probe).unwrap();
+        assert!(done(&world) <= before + 2, "{from} -> {to}: {before}, then {}", done(&world));
+        world.end_fault("f").unwrap();
+        // What waited for its timer since second 20 is sent again after twice that time at the latest.
+        world.run(45 * SECOND, &mut probe).unwrap();
+        let published = probe.served("a", (0, 45)).len() as u64;
+        assert!(done(&world).abs_diff(published) <= 3, "{from} -> {to}: {} of {published}", done(&world));
+    }
+}
+
 /// A procedure whose server is found in a registry.
 const REGISTERED: Tiny = Tiny {
     services: "- {name: consul, language: none, kind: web, protocol: http, port: 8500, product: consul}\n- {name: b, language: go, kind: rpc, protocol: grpc, port: 81, registry: consul}",

@@ -5,6 +5,7 @@ mod source;
 
 use std::path::Path;
 
+use cluster::Distractor;
 use datapack::{Builder, Pack, PackInput, Refusal};
 use model::{ErrorKind, PackState, Problem, Result, Slot, TaskKind, Truth, Verdict, Windows};
 use serde_json::{Map, Value, json};
@@ -131,20 +132,20 @@ fn input(context: &Context<'_>, injection: &Injection, slot: &Slot) -> Result<Pa
         .windows
         .ok_or_else(|| Problem::internal("injection.without_windows", "the windows of the run are not recorded"))?;
     let published = context.parts.packs.join(datapack::name(slot, injection.id));
-    let k8s = objects::read(&context.parts.scratch, context.run.id, &published)?;
+    let kept = objects::read(&context.parts.scratch, context.run.id, &published)?;
     let faults = &context.spec.faults;
     Ok(PackInput {
         slot: slot.clone(),
         number: injection.id,
         windows,
         profile: crate::profile::required(context.spec)?,
-        k8s,
+        k8s: kept.objects,
         injection: public(context, injection, windows),
         truth: Truth { entries: injection.truth.entries.clone() },
         faults: faults.iter().map(|fault| fault.resolved.clone()).collect(),
         witness: recorded("witness", injection.witness.as_ref())?,
         receipt: recorded("recovery receipt", injection.recovery.as_ref())?,
-        provenance: provenance(context),
+        provenance: provenance(context, &kept.distractors),
         forbidden: faults.iter().map(|fault| fault.capability.clone()).chain([context.run.id.to_string()]).collect(),
     })
 }
@@ -185,7 +186,7 @@ fn public(context: &Context<'_>, injection: &Injection, windows: Windows) -> Map
 }
 
 /// What may differ between two builds from the same telemetry.
-fn provenance(context: &Context<'_>) -> Map<String, Value> {
+fn provenance(context: &Context<'_>, distractors: &[Distractor]) -> Map<String, Value> {
     let (spec, info) = (context.spec, context.parts.cluster.info());
     object(json!({
         "run": context.run.id,
@@ -200,6 +201,8 @@ fn provenance(context: &Context<'_>) -> Map<String, Value> {
         "origin": spec.environment.origin,
         "load": spec.environment.load,
         "noise": spec.environment.noise,
+        // Whoever looks for a cause must not be told what is none.
+        objects::DISTRACTORS: distractors,
     }))
 }
 

@@ -10,9 +10,10 @@ use cluster::FaultObject;
 use fault::Resolved;
 use model::{DataTime, ErrorKind, PackState, Problem, Result, RunId, TaskKind, Truth, TruthEntry, Windows};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::{Effects, InjectionChange, NewEvent, NewTask};
 
-use super::objects;
+use super::objects::{self, Kept};
 use super::receipt::{Felt, Receipt, Removed, label, unfelt};
 use super::{Context, Hold, Outcome, Passed, to_value};
 use crate::killpoint;
@@ -51,9 +52,23 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     };
     let felt = witness(context, &hold, &progress.faults).await?;
     killpoint::reach("fault_injection.after-witness");
-    let objects = context.parts.cluster.snapshot(&hold.slot).await?;
-    objects::keep(&context.parts.scratch, context.run.id, &objects)?;
+    keep(context, &hold, &progress.windows).await?;
     done(context, truth, &felt, &receipt)
+}
+
+/// Keeps what the datapack is built from besides telemetry, with the harmless events that reach into its windows.
+async fn keep(context: &Context<'_>, hold: &Hold, windows: &Windows) -> Result<()> {
+    let cluster = &context.parts.cluster;
+    let objects = match cluster.snapshot(&hold.slot).await? {
+        Value::Object(objects) => objects,
+        other => {
+            let problem = Problem::internal("objects.damaged", "the cluster's objects are no object of lists");
+            return Err(problem.found(other.to_string()));
+        }
+    };
+    let mut distractors = cluster.distractors(&hold.slot).await?;
+    distractors.retain(|event| event.from < windows.abnormal_end && event.until > windows.normal_start);
+    objects::keep(&context.parts.scratch, context.run.id, &Kept { objects, distractors })
 }
 
 /// Fixes the windows from the system's own time and records what will be owed.

@@ -1,14 +1,14 @@
 //! A store in memory, a simulated cluster with a fault of its own, and a worker that runs until a run has ended.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::spec::{AlgorithmChoice, Environment, FORMAT, Fault, Release, RunSpec, SlotValues, WindowLengths};
 use async_trait::async_trait;
 use cluster::{
-    Cluster, ClusterInfo, FaultObject, FaultObservation, Fence, JournalEntry, Reach, Recovery, ReleaseObservation,
-    ReleaseSpec, Result, Witness,
+    Cluster, ClusterInfo, Distractor, FaultObject, FaultObservation, Fence, JournalEntry, Reach, Recovery,
+    ReleaseObservation, ReleaseSpec, Result, Witness,
 };
 use fault::Spec;
 use model::{DataTime, ErrorKind, GroupId, Problem, ProjectId, RunId, Slot, SystemCode, TaskKind, Truth};
@@ -77,6 +77,9 @@ impl Cluster for Stubborn {
     }
     async fn snapshot(&self, slot: &Slot) -> Result<Value> {
         self.inner.snapshot(slot).await
+    }
+    async fn distractors(&self, slot: &Slot) -> Result<Vec<Distractor>> {
+        self.inner.distractors(slot).await
     }
     async fn journal(&self) -> Result<Vec<JournalEntry>> {
         self.inner.journal().await
@@ -161,6 +164,11 @@ impl Stand {
         stop.send(true).unwrap();
         worker.await.unwrap().unwrap();
         ended
+    }
+
+    /// Where the datapacks are published.
+    pub fn packs(&self) -> PathBuf {
+        self.folder.path().join("packs")
     }
 
     fn parts(&self, incarnation: IncarnationId) -> worker::Parts {
