@@ -119,8 +119,9 @@ pub(super) const ROWS: &[Capability] = &[
         contract: Contract {
             must: &[],
             must_not: &[Sign::CallsFail, Sign::CallsSlow, Sign::ServerSpansFail, Sign::ServerSpansVanish],
-            why: "readers do not mind members that they do not know, and most do not read the one that changed: \
-              nothing must show; where a caller does read it, its own handling fails",
+            why: "the answer stays an object with its status and in its time; readers do not mind members that they do \
+              not know, and most do not read the one that changed, so there are points where nothing can show. \
+              Where a caller reads it, its own handling fails",
         },
         ..row(
             10,

@@ -60,8 +60,9 @@ pub(super) const ROWS: &[Capability] = &[Capability {
     contract: Contract {
         must: &[],
         must_not: &[Sign::ServerSpansSlow, Sign::ServerSpansVanish, Sign::NotReady, Sign::ContainerRestarted],
-        why: "the result is slightly wrong: an error in the service, a wrong answer that a caller may trip \
-              over, or nothing, by who uses it; nothing must show",
+        why: "the method runs as long as before and its result is slightly wrong. What uses it decides: the service \
+              fails on it, it becomes a wrong answer over which a caller fails, or no code depends on it and there \
+              is nothing to show",
     },
     check: Some(parts_fit_mutation),
 }];

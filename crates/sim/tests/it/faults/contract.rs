@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use fault::{Resolved, capabilities, capability};
+use fault::{Resolved, Sign, capabilities, capability};
 
 use super::lab::{CONTROL, Case, END, START, fault};
 use super::sign::shows;
@@ -129,4 +129,36 @@ fn links_and_names() {
 #[test]
 fn virtual_machines() {
     check(|name| name.starts_with("jvm_"));
+}
+
+/// Which of the signs that a wrong value can have show at some variant, and whether another variant has none of them; all
+/// are felt at the mechanism.
+fn wrong_values(capability: &str, target: &[(&str, &str)], variants: &[Vec<(&str, &str)>]) -> (Vec<Sign>, bool) {
+    let (mut shown, mut silent) = (Vec::new(), false);
+    for variant in variants {
+        let case = Case::new(fault(capability, "stock", &[target, variant].concat()));
+        assert!(case.witness.exposed, "{capability} {variant:?}: {}", case.witness.reason);
+        let signs = [Sign::CallersFail, Sign::ServerSpansFail].into_iter().filter(|sign| shows(*sign, &case));
+        let before = shown.len();
+        shown.extend(signs);
+        silent |= shown.len() == before;
+    }
+    shown.sort_unstable_by_key(|sign| sign.as_str());
+    shown.dedup();
+    (shown, silent)
+}
+
+#[test]
+fn a_wrong_value_shows_where_somebody_reads_it_and_nowhere_else() {
+    let patches =
+        [r#"{"id":0}"#, r#"{"name":""}"#, r#"{"price":0}"#, r#"{"stock":-1}"#, r#"{"items":[]}"#, r#"{"a":1}"#];
+    let patches = patches.map(|patch| vec![("patch_json", patch)]);
+    assert_eq!(wrong_values("http_response_patch_body", &ITEMS, &patches), (vec![Sign::CallersFail], true));
+    let operators = ["add_to_sub", "sub_to_add", "mul_to_div", "div_to_mul"];
+    let mutants = operators.map(|strategy| vec![("mutation", "operator"), ("strategy", strategy)]);
+    let strings = ["empty", "null", "reverse", "uppercase"];
+    let strings = strings.map(|strategy| vec![("mutation", "string"), ("strategy", strategy)]);
+    let mutants: Vec<_> = mutants.into_iter().chain(strings).collect();
+    let both = vec![Sign::CallersFail, Sign::ServerSpansFail];
+    assert_eq!(wrong_values("jvm_runtime_mutator", &CONTROLLER, &mutants), (both, true));
 }
