@@ -34,7 +34,7 @@ pub struct RunRequest {
     pub origin: Option<i64>,
     #[serde(default)]
     pub windows: WindowsRequest,
-    /// Journeys per second; 20 when absent.
+    /// Journeys per second; those that the system is normally used with when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// Strength of the simulated noise, 0 to 2; 1 when absent.

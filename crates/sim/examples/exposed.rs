@@ -45,7 +45,7 @@ fn main() -> Result<(), Problem> {
     let only = std::env::args().nth(1);
     println!("# Points where each fault is felt\n");
     println!(
-        "Per capability and system the first point that was found to be exposed, at {LOAD} journeys a second, with"
+        "Per capability and system the first point that was found to be exposed, at `--load {LOAD}` (journeys a second), with"
     );
     println!("what the witness counted in 60 s. Made by `cargo run -p sim --example exposed`.\n");
     println!("| capability | system | service | target | parameters | passed | touched | unit |");

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::{Kind, Language, Protocol, Service, Topology};
 
-/// Journeys per second of a run that names none.
-pub const DEFAULT_LOAD: f64 = 20.0;
+/// Journeys per second of a system whose data name none.
+const UNNAMED_LOAD: f64 = 20.0;
 /// Least share of look-ups that a cache does not answer.
 const LEAST_MISSES: f64 = 0.05;
 
@@ -52,6 +52,11 @@ impl Service {
 }
 
 impl Topology {
+    /// Journeys per second that the system is normally used with, which a run has unless it names others.
+    pub fn usual_load(&self) -> f64 {
+        self.behaviour.journeys_per_s.unwrap_or(UNNAMED_LOAD)
+    }
+
     /// The services that cannot keep up with `load` journeys per second, even when every operation costs the least that
     /// it may cost: what is offered to them grows without end. In the order of the data.
     pub fn overloaded(&self, load: f64) -> Vec<Overload> {

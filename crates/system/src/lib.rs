@@ -21,7 +21,7 @@ mod topology;
 mod yaml;
 
 pub use behaviour::{Behaviour, CacheBehaviour, ClientBehaviour, ServiceBehaviour};
-pub use capacity::{Capacity, DEFAULT_LOAD, Overload};
+pub use capacity::{Capacity, Overload};
 pub use catalog::{Catalog, SystemData};
 pub use contract::{Carrier, Requirement, Scope};
 pub use inspect::{Finding, Report, Severity, lint};

@@ -9,7 +9,7 @@ use model::{ErrorKind, Problem};
 use serde::de::DeserializeOwned;
 
 use crate::folder::{FILES, Texts};
-use crate::{DEFAULT_LOAD, Kind, Registration, SystemData, Topology, behaviour, journey, telemetry, yaml};
+use crate::{Kind, Registration, SystemData, Topology, behaviour, journey, telemetry, yaml};
 
 /// What came of reading a system's files. The place of a finding begins with the file's name.
 #[derive(Debug, Default)]
@@ -137,7 +137,7 @@ fn entrance(registration: &Registration, topology: &Topology) -> Vec<Problem> {
 
 /// The load that the system is normally used with, and that some service can never serve.
 fn unserved_load(topology: &Topology) -> impl Iterator<Item = Problem> {
-    let load = topology.behaviour.journeys_per_s.unwrap_or(DEFAULT_LOAD);
+    let load = topology.usual_load();
     topology.overloaded(load).into_iter().map(move |overload| {
         Problem::new(ErrorKind::Invalid, "system.load_unserved", "the service can never serve the usual load")
             .place(format!("{}: services.{}", FILES[1], overload.service))

@@ -14,6 +14,8 @@ use crate::tools;
 /// A fault that every system can carry, in a service that its users need: nothing answers there for the whole window.
 const CAPABILITY: &str = "pod_failure";
 const SEED: &str = "101";
+/// Journeys per second, the same for every system.
+const LOAD: &str = "20";
 const SECONDS_BAR: f64 = 180.0;
 const MIB_BAR: f64 = 1536.0;
 
@@ -42,7 +44,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         samples,
         better: Better::Smaller,
         command: format!(
-            "aegisctl inject submit --system CODE --service SERVICE --capability {CAPABILITY}, for {}",
+            "aegisctl inject submit --system CODE --service SERVICE --capability {CAPABILITY} --load {LOAD}, for {}",
             codes.join(" ")
         ),
         beside: BTreeMap::from([("verdicts".to_owned(), ends.clone())]),
@@ -65,7 +67,7 @@ fn submit(server: &Server, binaries: &Path, codes: &[String], seeds: &Path) -> R
         server.ask(binaries, &["system", "register", "--from-seed", seeds, "--env", "rounds", "--name", code])?;
         server.ask(binaries, &["system", "enable", code])?;
         let service = target["service"].as_str().context("a point names no service")?;
-        let what = ["--system", code, "--service", service, "--capability", CAPABILITY, "--seed", SEED];
+        let what = ["--system", code, "--service", service, "--capability", CAPABILITY, "--seed", SEED, "--load", LOAD];
         let algorithms = ["--algorithm", "nsigma", "--algorithm", "baro"];
         let reply = server.ask(binaries, &[&["inject", "submit"], &what[..], &algorithms].concat())?;
         let id = reply["items"][0]["trace_id"].as_str().context("the reply to a submission names no run")?;

@@ -69,7 +69,7 @@ pub struct Submit {
     /// Length of the abnormal window [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = parse, allow_hyphen_values = true)]
     abnormal: Option<i64>,
-    /// Load in journeys per second [default: 20]
+    /// Load in journeys per second [default: what the system is normally used with]
     #[arg(long, value_name = "RATE", value_parser = finite, allow_hyphen_values = true)]
     load: Option<f64>,
     /// Strength of the simulated noise, 0 to 2 [default: 1]

@@ -64,9 +64,9 @@ pub struct Args {
     /// Length of the data.
     #[arg(long, value_name = "TIME", default_value = "240s", value_parser = length)]
     duration: Duration,
-    /// Journeys per second.
-    #[arg(long, value_name = "RATE", default_value_t = 20.0)]
-    load: f64,
+    /// Journeys per second [default: what the system is normally used with].
+    #[arg(long, value_name = "RATE")]
+    load: Option<f64>,
     /// Strength of the noise, 0 to 2.
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     noise: f64,
@@ -180,8 +180,8 @@ impl Args {
                 Problem::new(ErrorKind::Invalid, "sim.argument_wrong", "an argument of the simulation is wrong");
             Err(problem.place(place.to_owned()).found(found).expected(expected))
         };
-        if !(self.load > 0.0 && self.load <= LARGEST_LOAD) {
-            return wrong("--load", self.load.to_string(), format!("more than 0, at most {LARGEST_LOAD}"));
+        if let Some(load) = self.load.filter(|load| !(*load > 0.0 && *load <= LARGEST_LOAD)) {
+            return wrong("--load", load.to_string(), format!("more than 0, at most {LARGEST_LOAD}"));
         }
         if !(0.0..=2.0).contains(&self.noise) {
             return wrong("--noise", self.noise.to_string(), "0 to 2".into());
@@ -283,13 +283,14 @@ impl Args {
         facts: &mut Facts,
     ) -> Result<()> {
         let code = system.code().as_str();
-        let plan = Plan::new(code, &system.registration.app_label_key, system.topology()?)?;
+        let topology = system.topology()?;
+        let load = self.load.unwrap_or(topology.usual_load());
+        let plan = Plan::new(code, &system.registration.app_label_key, topology)?;
         let namespace = self.namespace.clone().unwrap_or_else(|| format!("{code}0"));
         let run: RunId = format!("00000000-0000-4000-8000-{:012x}", self.seed & 0xffff_ffff_ffff)
             .parse()
             .expect("the text has the form of a UUID");
-        let environment =
-            Environment { run, origin: facts.origin, seed: self.seed, load: self.load, noise: self.noise };
+        let environment = Environment { run, origin: facts.origin, seed: self.seed, load, noise: self.noise };
         let mut world = World::new(plan.into(), &namespace, environment);
         let mut told = started;
         while facts.passed < self.duration && !interrupted.load(Ordering::Relaxed) {

@@ -47,10 +47,14 @@ impl App {
         self.require_no_kill_switch(request).await?;
         let origin = origin(request.origin.unwrap_or_else(|| WallTime::now().seconds()))?;
         let windows = windows(origin, request.windows)?;
-        let load = within("load", request.load.unwrap_or(::system::DEFAULT_LOAD), 0.0, LARGEST_LOAD)?;
+        let usual = data.topology()?.usual_load();
+        let load = within("load", request.load.unwrap_or(usual), 0.0, LARGEST_LOAD)?;
         let noise = within("noise", request.noise.unwrap_or(1.0), -f64::MIN_POSITIVE, LARGEST_NOISE)?;
         let algorithms = self.choose_algorithms(&request.algorithms).await?;
         let mut notes = notes(request, &algorithms, &windows, data.registration.profile.metric_interval_s)?;
+        if request.load.is_none() {
+            notes.push(format!("load {load} journeys/s, with which {} is normally used", stored.code));
+        }
         notes.extend(overloads(&data, load)?);
         let slots = slots(request.slot, self.slot_count(&stored).await?, &stored.code)?;
         let release = self.release(&stored, &slots).await?;
