@@ -1,4 +1,5 @@
-//! Programs of others that the tests and the benchmarks need: a collector, and the OpenTelemetry SDKs of Python and of Node.
+//! Programs of others that the tests and the benchmarks need: a collector, the OpenTelemetry SDKs of Python and of Node, and the
+//! public client of algorithm authors.
 //!
 //! Each is made once, into a folder of this user's cache whose name holds a digest of all that it is made from. It is made aside and
 //! moved into place, so that it is there whole or not at all, also when two of these commands run at once.
@@ -27,6 +28,8 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     Tool { name: "the OpenTelemetry collector", variable: "AEGIS_TEST_COLLECTOR", make: collector },
     Tool { name: "the OpenTelemetry SDK of Python", variable: "AEGIS_TEST_PYTHON", make: python },
+    Tool { name: "the public client rcabench 1.3.3", variable: "AEGIS_TEST_RCABENCH_NEW", make: rcabench_new },
+    Tool { name: "the public client rcabench 1.1.51", variable: "AEGIS_TEST_RCABENCH_OLD", make: rcabench_old },
     Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
 ];
 
@@ -80,6 +83,25 @@ fn python() -> Result<PathBuf> {
     let folder = cached("python", &module, &["requirements.txt"], |target| {
         eprintln!("fetching the OpenTelemetry SDK of Python");
         pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// A Python program that has the newest generation of the public client.
+fn rcabench_new() -> Result<PathBuf> {
+    rcabench("1.3.3")
+}
+
+/// A Python program that has the generation that `rcabench-platform` is locked to.
+fn rcabench_old() -> Result<PathBuf> {
+    rcabench("1.1.51")
+}
+
+fn rcabench(version: &str) -> Result<PathBuf> {
+    let (module, file) = (tools::root().join("xtask/rcabench"), format!("{version}.txt"));
+    let folder = cached(&format!("rcabench-{version}"), &module, &[&file], |target| {
+        eprintln!("fetching the public client rcabench {version}");
+        pip(target, &[Path::new("--no-deps"), Path::new("--requirement"), &module.join(&file)])
     })?;
     Ok(folder.join("bin/python"))
 }

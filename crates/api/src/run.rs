@@ -108,6 +108,9 @@ pub struct RunQuery {
     pub state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_id: Option<String>,
+    /// Number or name of a project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     /// Short code of a system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,

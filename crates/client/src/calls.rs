@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery};
-use api::auth::Profile;
+use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery, RankingUpload, UploadReply};
+use api::auth::{Key, KeyRequest, NewKey, PasswordRequest, Profile, User};
 use api::board::{Board, BoardQuery};
 use api::fault::{Capability, Point, PointQuery};
 use api::health::{Health, Ready, Status};
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
 use api::kill_switch::{KillSwitch, KillSwitchRequest};
 use api::otel::{OtelQuery, OtelReport};
+use api::project::{ExecuteReply, ExecuteRequest, Project, ProjectRequest};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
@@ -50,6 +51,26 @@ impl Client {
 
     pub fn profile(&self) -> Result<Profile> {
         self.get(&path(&["auth", "profile"]), &())
+    }
+
+    pub fn keys(&self) -> Result<Vec<Key>> {
+        self.get(&path(&["auth", "keys"]), &())
+    }
+
+    pub fn make_key(&self, request: &KeyRequest) -> Result<NewKey> {
+        self.send("POST", &path(&["auth", "keys"]), request)
+    }
+
+    pub fn revoke_key(&self, key_id: &str) -> Result<Key> {
+        self.delete(&path(&["auth", "keys", key_id]))
+    }
+
+    pub fn users(&self) -> Result<Vec<User>> {
+        self.get(&path(&["auth", "users"]), &())
+    }
+
+    pub fn set_password(&self, name: &str, request: &PasswordRequest) -> Result<User> {
+        self.send("PUT", &path(&["auth", "users", name, "password"]), request)
     }
 
     pub fn doctor(&self) -> Result<doctor::Report> {
@@ -195,6 +216,25 @@ impl Client {
 
     pub fn execution(&self, id: i32) -> Result<ExecutionDetail> {
         self.get(&path(&["executions", &id.to_string()]), &())
+    }
+
+    /// Runs algorithms on datapacks that are there already, or opens executions whose answers are uploaded.
+    pub fn execute(&self, request: &ExecuteRequest, idempotency_key: Option<&str>) -> Result<ExecuteReply> {
+        let headers: Vec<(&str, &str)> = idempotency_key.map(|key| (api::IDEMPOTENCY_KEY, key)).into_iter().collect();
+        self.send_with_headers("POST", &path(&["executions", "execute"]), request, &headers)
+    }
+
+    /// Hands over the answer of an execution whose method runs elsewhere.
+    pub fn upload_ranking(&self, id: i32, upload: &RankingUpload) -> Result<UploadReply> {
+        self.send("POST", &path(&["executions", &id.to_string(), "granularity_results"]), upload)
+    }
+
+    pub fn projects(&self, query: PageQuery) -> Result<Page<Project>> {
+        self.get(&path(&["projects"]), &query)
+    }
+
+    pub fn add_project(&self, request: &ProjectRequest) -> Result<Project> {
+        self.send("POST", &path(&["projects"]), request)
     }
 
     pub fn board(&self, query: &BoardQuery) -> Result<Board> {

@@ -3,6 +3,7 @@
 mod calls;
 mod failure;
 pub mod local;
+mod login;
 mod transport;
 mod watch;
 

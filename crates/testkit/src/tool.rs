@@ -13,6 +13,10 @@ pub enum Tool {
     Python,
     /// The OpenTelemetry SDK of Node: a folder for `NODE_PATH`.
     NodeModules,
+    /// The public client `rcabench` 1.3.3: a Python program that has it.
+    RcabenchNew,
+    /// The public client `rcabench` 1.1.51: a Python program that has it.
+    RcabenchOld,
 }
 
 /// Where it is, or `None` after listing `test` as not run.
@@ -24,6 +28,8 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
         Tool::Collector => ("the OpenTelemetry collector", "AEGIS_TEST_COLLECTOR"),
         Tool::Python => ("the OpenTelemetry SDK of Python", "AEGIS_TEST_PYTHON"),
         Tool::NodeModules => ("the OpenTelemetry SDK of Node", "AEGIS_TEST_NODE_MODULES"),
+        Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
+        Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),
     };
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {

@@ -1,14 +1,18 @@
 //! `execution`: runs of one algorithm on one datapack.
 
-use api::algorithm::{DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer};
+use std::path::{Path, PathBuf};
+
+use api::algorithm::{DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer, RankingUpload};
+use api::project::{ContainerSpec, ExecuteRequest, ExecuteSpec, SubmittedExecution};
 use clap::Subcommand;
 use client::Failure;
+use model::{ErrorKind, Problem};
 
 use super::Done;
 use crate::args::Paging;
 use crate::error::Exit;
 use crate::output::{Column, Format, or_dash};
-use crate::session::Session;
+use crate::session::{Session, read_file};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -26,6 +30,33 @@ pub enum Command {
         algorithm: Option<String>,
         #[command(flatten)]
         paging: Paging,
+    },
+    /// Run one algorithm on datapacks that are there already
+    #[command(visible_alias = "create")]
+    Submit {
+        /// Name or number; may be given again
+        #[arg(long, value_name = "NAME", required = true)]
+        datapack: Vec<String>,
+        /// `name` or `name:version`
+        #[arg(long, value_name = "NAME")]
+        algorithm: String,
+        /// It runs elsewhere, and its answer is handed over with `execution upload`
+        #[arg(long)]
+        remote: bool,
+        #[arg(long, value_name = "NAME", env = "AEGIS_PROJECT", default_value = "default", hide_env_values = true)]
+        project: String,
+        /// Makes a repeated submission answer what the first one did
+        #[arg(long, value_name = "KEY")]
+        idempotency_key: Option<String>,
+    },
+    /// Hand over the answer of an algorithm that ran elsewhere
+    Upload {
+        /// Number
+        #[arg(value_parser = execution_id)]
+        id: i32,
+        /// JSON: `{"duration": SECONDS, "results": [{"level": "service", "result": NAME, "rank": 1, "confidence": 0.9}]}`
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
     },
     /// Show one execution with its ranking
     Get {
@@ -48,6 +79,13 @@ const COLUMNS: &[Column<Execution>] = &[
     ("STATE", |e| e.state.to_string()),
     ("SECONDS", |e| format!("{:.2}", e.duration)),
     ("CREATED", |e| e.created_at.clone()),
+];
+
+const SUBMITTED: &[Column<SubmittedExecution>] = &[
+    ("EXECUTION", |e| e.execution_id.to_string()),
+    ("DATAPACK", |e| e.datapack_name.clone()),
+    ("RUN", |e| e.trace_id.to_string()),
+    ("UPLOAD-UNTIL", |e| or_dash(e.upload_until.as_ref())),
 ];
 
 const RANKS: &[Column<RankedAnswer>] = &[
@@ -92,9 +130,48 @@ pub fn run(command: Command, session: &Session) -> Done {
                 })
             })?;
         }
+        Command::Submit { datapack, algorithm, remote, project, idempotency_key } => {
+            let request = request(&datapack, &algorithm, remote, project);
+            let reply = client.execute(&request, idempotency_key.as_deref())?;
+            session.out.items(&reply.items, SUBMITTED)?;
+        }
+        Command::Upload { id, file } => {
+            let receipt = client.upload_ranking(id, &answer(&file)?)?;
+            session.out.record(&receipt, || {
+                vec![("Results", receipt.result_count.to_string()), ("Uploaded", receipt.uploaded_at.clone())]
+            })?;
+        }
         Command::Get { id } => get(session, &client.execution(id)?)?,
     }
     Ok(Exit::Success)
+}
+
+fn request(datapacks: &[String], algorithm: &str, remote: bool, project_name: String) -> ExecuteRequest {
+    let (name, version) = match algorithm.split_once(':') {
+        Some((name, version)) => (name, Some(version.to_owned())),
+        None => (algorithm, None),
+    };
+    let payload = remote.then(|| serde_json::Map::from_iter([("remote".to_owned(), true.into())]));
+    let spec = |datapack: &String| ExecuteSpec {
+        algorithm: ContainerSpec {
+            name: name.to_owned(),
+            version: version.clone(),
+            payload: payload.clone(),
+            env_vars: None,
+        },
+        datapack: Some(datapack.clone()),
+        dataset: None,
+    };
+    ExecuteRequest { project_name, specs: datapacks.iter().map(spec).collect(), labels: None }
+}
+
+fn answer(file: &Path) -> model::Result<RankingUpload> {
+    let bytes = read_file(file, "upload.file_unreadable")?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Problem::new(ErrorKind::Invalid, "upload.file_malformed", "the file holds no answer")
+            .place(format!("{}, line {}, column {}", file.display(), error.line(), error.column()))
+            .found(error.to_string())
+    })
 }
 
 fn get(session: &Session, detail: &ExecutionDetail) -> Result<(), Failure> {

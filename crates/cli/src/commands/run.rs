@@ -29,6 +29,9 @@ pub enum Command {
         /// Only the runs of one submission
         #[arg(long, value_name = "ID")]
         group_id: Option<String>,
+        /// Only the runs of one project, by name or number
+        #[arg(long, value_name = "NAME")]
+        project: Option<String>,
         /// Only runs on one system
         #[arg(long, value_name = "CODE")]
         system: Option<String>,
@@ -108,13 +111,14 @@ fn own_reason(run: &Run) -> Option<&String> {
 pub fn run(command: Command, session: &Session) -> Done {
     let client = session.client()?;
     match command {
-        Command::List { state, group_id, system, paging } => {
+        Command::List { state, group_id, project, system, paging } => {
             session.out.pages(&paging, COLUMNS, |page| {
                 client.runs(&RunQuery {
                     page: page.page,
                     size: page.size,
                     state: state.clone(),
                     group_id: group_id.clone(),
+                    project_id: project.clone(),
                     system: system.clone(),
                 })
             })?;

@@ -25,6 +25,7 @@ mod paired;
 mod real_seed;
 mod round;
 mod routes;
+mod sdk;
 mod stream;
 mod truth;
 mod world;

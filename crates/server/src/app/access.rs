@@ -20,6 +20,8 @@ const TOKEN_LASTS: Duration = Duration::from_secs(24 * 3600);
 const SESSION_LASTS: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How far the clock of a caller that signs may be off, in seconds.
 const CLOCK_SKEW: i64 = 300;
+/// Of a user and of a key.
+const LONGEST_NAME: usize = 64;
 const SHORTEST_PASSWORD: usize = 12;
 const LONGEST_PASSWORD: usize = 1024;
 const MOST_DAYS: u32 = 3650;
@@ -38,6 +40,9 @@ impl App {
     /// `login.refused`, whether the name or the password is wrong; `login.too_many_failures`.
     pub async fn login(&self, request: LoginRequest) -> Result<LoginReply> {
         let name = request.username;
+        if name.chars().count() > LONGEST_NAME {
+            return Err(wrong_password());
+        }
         self.access().attempts.check(&name)?;
         let user = self.store().user(&name).await?;
         // Who is not there takes as long as a wrong password.
@@ -45,8 +50,7 @@ impl App {
         let right = self.hashing(move || verifies(&request.password, &hash)).await?;
         let Some(user) = user.filter(|_| right) else {
             self.access().attempts.failed(&name);
-            return Err(Problem::new(ErrorKind::Unauthenticated, "login.refused", "the name or the password is wrong")
-                .fix("an administrator sets a password with `aegisctl auth password set NAME`"));
+            return Err(wrong_password());
         };
         self.access().attempts.succeeded(&name);
         let reply = self.session(&user.name, user.role, TokenOrigin::Password(user.name.clone())).await?;
@@ -214,6 +218,11 @@ impl App {
     }
 }
 
+fn wrong_password() -> Problem {
+    refused("login.refused", "the name or the password is wrong")
+        .fix("an administrator sets a password with `aegisctl auth password set NAME`")
+}
+
 fn refused(code: &'static str, message: &str) -> Problem {
     Problem::new(ErrorKind::Unauthenticated, code, message)
 }
@@ -281,10 +290,12 @@ fn role(text: &str) -> Result<TokenRole> {
 
 fn label(text: &str, code: &'static str, place: &str) -> Result<String> {
     let text = text.trim();
-    if (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+    if (1..=LONGEST_NAME).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
         return Ok(text.to_owned());
     }
-    Err(Problem::new(ErrorKind::Invalid, code, "the name is malformed").place(place).expected("1 to 64 characters"))
+    Err(Problem::new(ErrorKind::Invalid, code, "the name is malformed")
+        .place(place)
+        .expected(format!("1 to {LONGEST_NAME} characters")))
 }
 
 fn key(stored: &ApiKey) -> Key {

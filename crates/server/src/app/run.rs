@@ -54,10 +54,15 @@ impl App {
     /// `state.unknown`, `page.out_of_range`, `group.id_malformed`, `system.unknown`.
     pub async fn runs(&self, query: &RunQuery) -> Result<api::Page<Run>> {
         let page = api::PageQuery { page: query.page, size: query.size }.check()?;
+        let project = match &query.project_id {
+            Some(text) => Some(self.find_project(text).await?.id),
+            None => None,
+        };
         let filter = RunFilter {
             state: extract::state(query.state.as_deref(), RunState::ALL, RunState::as_str, RunState::code)?,
             group: query.group_id.as_deref().map(group).transpose()?,
             system: query.system.clone(),
+            project,
             ..RunFilter::default()
         };
         let list = self.store().runs(&filter, stored_page(page)).await?;
@@ -135,6 +140,10 @@ impl App {
 
     /// Names of the faults that the run's recovery receipt says were removed.
     async fn removed_faults(&self, id: RunId) -> Result<Vec<String>> {
+        // A run that only ranks injects nothing; the datapack's receipt is another run's.
+        if self.store().run(id).await?.ranks_only {
+            return Ok(Vec::new());
+        }
         let receipt = self.store().injection_of(id).await?.recovery;
         let removed = receipt.iter().filter_map(|receipt| receipt["removed"].as_array()).flatten();
         Ok(removed.filter_map(|fault| fault["name"].as_str().map(str::to_owned)).collect())

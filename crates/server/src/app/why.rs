@@ -64,6 +64,7 @@ fn wait_fix(code: &str) -> Option<String> {
     let fix = match code {
         "slot.none_free" => "wait until a run of this system ends, or raise the count of its slots",
         "limit.reached" => "wait until a run gives its token back, or raise the limit",
+        "execution.awaits_upload" => "hand it over with `aegisctl execution upload ID --file FILE`",
         _ => return None,
     };
     Some(fix.to_owned())

@@ -4,6 +4,7 @@
 
 mod access;
 mod http;
+mod project;
 mod register;
 mod submit;
 mod world;

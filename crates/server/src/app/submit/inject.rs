@@ -35,8 +35,9 @@ impl App {
         let (mut runs, mut notes): (Vec<NewRun>, Vec<String>) = (Vec::new(), Vec::new());
         for (batch, at) in request.specs.iter().zip(0..) {
             let within = |problem: Problem| {
-                let place = problem.place.clone().map_or_else(String::new, |place| format!(".{place}"));
-                problem.place(format!("specs[{at}]{place}"))
+                let place = problem.place.clone().unwrap_or_default();
+                let dot = if place.is_empty() || place.starts_with('[') { "" } else { "." };
+                problem.place(format!("specs[{at}]{dot}{place}"))
             };
             let wanted = wanted(&request, batch).map_err(within)?;
             let (mut new, told) = self.prepare(&wanted, request.pedestal.version.as_deref()).await.map_err(within)?;
