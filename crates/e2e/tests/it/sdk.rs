@@ -55,8 +55,10 @@ fn assert_same_injection(seen: &Value, ours: &Value) {
 #[track_caller]
 fn assert_same_archive(site: &Site, name: &str) {
     let mut archive = zip::ZipArchive::new(File::open(site.path().join(format!("{name}.zip"))).unwrap()).unwrap();
-    let names = |index| archive.by_index(index).unwrap().name().unwrap().into_owned();
-    let mut inside: Vec<String> = (0..archive.len()).map(names).collect();
+    let mut inside = Vec::new();
+    for index in 0..archive.len() {
+        inside.push(archive.by_index(index).unwrap().name().unwrap().into_owned());
+    }
     inside.sort();
     let tree = site.ctl(&["datapack", "files", name]).ok().json();
     let files = tree["files"].as_array().or_else(|| tree.as_array()).unwrap();
@@ -186,7 +188,7 @@ fn labels(thing: &Value) -> Vec<(&str, &str)> {
 /// `aegisctl auth password set`, which reads the password from its standard input.
 fn set_password(site: &Site, name: &str, role: &str) {
     let mut command = site.command("aegisctl");
-    command.args(["auth", "password", "set", name, "--role", role]).stdin(Stdio::piped());
+    command.args(["auth", "password", "set", name, "--role", role]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
     assert!(child.wait().unwrap().success());

@@ -53,7 +53,8 @@ impl App {
             return Err(wrong_password());
         };
         self.access().attempts.succeeded(&name);
-        let reply = self.session(&user.name, user.role, TokenOrigin::Password(user.name.clone())).await?;
+        let origin = TokenOrigin::Password(user.name.clone());
+        let reply = self.issue(&user.name, user.role, origin, WallTime::now(), None).await?;
         let info = UserInfo { id: user.id, username: user.name };
         Ok(LoginReply { user: Some(info), auth_type: "password".into(), ..reply })
     }
@@ -81,7 +82,8 @@ impl App {
         let forget = WallTime((at + CLOCK_SKEW + 1) * 1_000_000);
         self.store().use_key(&key.key_id, &signed.nonce, forget).await?;
         self.access().attempts.succeeded(&signed.key_id);
-        let reply = self.session(&key.name, key.role, TokenOrigin::Key(key.key_id.clone())).await?;
+        let origin = TokenOrigin::Key(key.key_id.clone());
+        let reply = self.issue(&key.name, key.role, origin, WallTime::now(), key.expires_at).await?;
         Ok(LoginReply { key_id: Some(key.key_id), auth_type: "api_key".into(), ..reply })
     }
 
@@ -91,14 +93,17 @@ impl App {
     /// As for any call with the given token; `token.not_refreshable`; `session.over`.
     pub async fn refresh(&self, request: RefreshRequest) -> Result<LoginReply> {
         let token = self.store().authenticate(&secret_hash(&request.token)).await?;
-        let (auth_type, key_id) = match &token.origin {
+        let (auth_type, key) = match &token.origin {
             TokenOrigin::Password(_) => ("password", None),
-            TokenOrigin::Key(id) => ("api_key", Some(id.clone())),
+            TokenOrigin::Key(id) => ("api_key", self.store().key(id).await?),
             TokenOrigin::File | TokenOrigin::Execution(_) => {
                 let message = "the token comes from no login, so there is nothing to refresh";
                 return Err(Problem::new(ErrorKind::Conflict, "token.not_refreshable", message));
             }
         };
+        if let Some(key) = &key {
+            usable(key)?;
+        }
         let began = token.session_at.unwrap_or(token.created_at);
         let end = began.plus(SESSION_LASTS);
         if end <= WallTime::now() {
@@ -106,16 +111,22 @@ impl App {
                 .found(began.to_string())
                 .fix("log in again"));
         }
-        let reply = self.issue(&token.name, token.role, token.origin, began).await?;
-        Ok(LoginReply { auth_type: auth_type.into(), key_id, ..reply })
+        let last = key.as_ref().and_then(|key| key.expires_at);
+        let reply = self.issue(&token.name, token.role, token.origin, began, last).await?;
+        Ok(LoginReply { auth_type: auth_type.into(), key_id: key.map(|key| key.key_id), ..reply })
     }
 
-    async fn session(&self, name: &str, role: TokenRole, origin: TokenOrigin) -> Result<LoginReply> {
-        self.issue(name, role, origin, WallTime::now()).await
-    }
-
-    async fn issue(&self, name: &str, role: TokenRole, origin: TokenOrigin, began: WallTime) -> Result<LoginReply> {
-        let expires_at = WallTime::now().plus(TOKEN_LASTS).min(began.plus(SESSION_LASTS));
+    /// A token of a session that began then. None outlives its key, which ends at `last`.
+    async fn issue(
+        &self,
+        name: &str,
+        role: TokenRole,
+        origin: TokenOrigin,
+        began: WallTime,
+        last: Option<WallTime>,
+    ) -> Result<LoginReply> {
+        let ends = [Some(WallTime::now().plus(TOKEN_LASTS)), Some(began.plus(SESSION_LASTS)), last];
+        let expires_at = ends.into_iter().flatten().min().expect("a day from now is one of them");
         let new =
             NewToken { name: name.to_owned(), role, origin, expires_at: Some(expires_at), session_at: Some(began) };
         let (_, token) = self.store().issue_token(&new).await?;

@@ -71,13 +71,15 @@ fn every_route_asks_for_its_role() {
             }
         }
     }
-    let with = |role: &str| lowest.iter().filter(|(_, lowest)| **lowest == role).map(|(route, _)| route.as_str());
+    let with = |role: &str| -> Vec<&str> {
+        lowest.iter().filter(|(_, lowest)| **lowest == role).map(|(route, _)| route.as_str()).collect()
+    };
     assert_eq!(
-        with("viewer").collect::<Vec<_>>(),
+        with("viewer"),
         ["post /injections/search", "post /injections/{name}/verify", "post /projects/{project}/injections/search"]
     );
     assert_eq!(
-        with("author").collect::<Vec<_>>(),
+        with("author"),
         [
             "patch /executions/{id}/labels",
             "patch /injections/{name}/labels",
@@ -88,7 +90,7 @@ fn every_route_asks_for_its_role() {
         ]
     );
     assert_eq!(
-        with("admin").collect::<Vec<_>>(),
+        with("admin"),
         [
             "delete /auth/keys/{key}",
             "get /auth/keys",
