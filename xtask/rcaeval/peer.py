@@ -3,7 +3,7 @@
     peer.py METHOD[,METHOD...] FOLDER...
 
 A folder holds `data.csv` and `inject_time.txt` for the methods that take metrics (and `graph.csv`, a smaller table, for
-those that learn a graph), `traces.csv` for those that take spans, and `logs.csv` besides for `pdiagnose`. One line of
+those that learn a graph, and `pairs.csv` for the one that tests all pairs), `traces.csv` for those that take spans, and `logs.csv` besides for `pdiagnose`. One line of
 JSON is printed per folder and method: the ranking, or what went wrong, and the seconds inside of the call. A method that
 falls back to the order of its columns says so on its standard error; here that is a failure.
 """
@@ -26,7 +26,7 @@ import pandas as pd
 import RCAEval.e2e as e2e
 import RCAEval.e2e.pdiagnose as script
 
-GRAPHS = {"pc_pagerank", "granger_pagerank", "circa"}
+SMALLER = {"pc_pagerank": "graph.csv", "circa": "graph.csv", "granger_pagerank": "pairs.csv"}
 SPANS = {"tracerca", "microrank"}
 
 
@@ -37,7 +37,8 @@ def ask(method, folder):
     if method in SPANS:
         data, keywords = pd.read_csv(folder / "traces.csv"), {"inject_time": inject * 1_000_000}
     else:
-        name = "graph.csv" if method in GRAPHS and (folder / "graph.csv").exists() else "data.csv"
+        name = SMALLER.get(method, "data.csv")
+        name = name if (folder / name).exists() else "data.csv"
         data = pd.read_csv(folder / name, float_precision="round_trip")
         keywords = {"inject_time": inject, "dataset": "re2-tt"}
     function = getattr(e2e, method)

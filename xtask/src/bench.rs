@@ -1,5 +1,6 @@
 //! `cargo xtask bench [NAME…] [--json]`: every promised number, measured in this run against a peer or a bar.
 
+mod algo;
 mod build;
 mod cli;
 mod demo;
@@ -115,6 +116,9 @@ fn all() -> Result<Vec<Bench>> {
     for code in tools::systems()? {
         let name = format!("sim-{code}");
         benches.push(Bench { name, measure: Box::new(move || sim::speed(&code)) });
+    }
+    for (name, ..) in algo::METHODS {
+        benches.push(Bench { name: (*name).to_owned(), measure: Box::new(|| algo::measure(name)) });
     }
     benches.extend([
         bench("memory-sim", sim::memory),

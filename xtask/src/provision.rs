@@ -30,6 +30,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "the OpenTelemetry SDK of Python", variable: "AEGIS_TEST_PYTHON", make: python },
     Tool { name: "the public client rcabench 1.3.3", variable: "AEGIS_TEST_RCABENCH_NEW", make: rcabench_new },
     Tool { name: "the public client rcabench 1.1.51", variable: "AEGIS_TEST_RCABENCH_OLD", make: rcabench_old },
+    Tool { name: "RCAEval", variable: "AEGIS_TEST_RCAEVAL", make: rcaeval },
     Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
 ];
 
@@ -102,8 +103,33 @@ fn rcabench(version: &str) -> Result<PathBuf> {
     let folder = cached(&format!("rcabench-{version}"), &module, &[&file], |target| {
         eprintln!("fetching the public client rcabench {version}");
         pip(target, &[Path::new("--no-deps"), Path::new("--requirement"), &module.join(&file)])
+/// A Python program that has RCAEval, of the one version of Python under which it has most of its methods.
+pub fn rcaeval() -> Result<PathBuf> {
+    let module = tools::root().join("xtask/rcaeval");
+    let folder = cached("rcaeval", &module, &["requirements.txt"], |target| {
+        eprintln!("fetching RCAEval, which takes a minute");
+        let python = python312()?;
+        tools::run(Command::new(&python).args(["-m", "venv"]).arg(target))?;
+        let requirements = module.join("requirements.txt");
+        let mut install = Command::new(target.join("bin/python"));
+        tools::run(install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--requirement"]).arg(requirements))
     })?;
     Ok(folder.join("bin/python"))
+}
+
+/// Python 3.12: on PATH, or where pyenv keeps what it made.
+fn python312() -> Result<PathBuf> {
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = root.map(|root| root.join("versions")).and_then(|folder| fs::read_dir(folder).ok());
+    let kept = versions.into_iter().flatten().flatten().map(|entry| entry.path().join("bin/python3.12"));
+    let works = |program: &PathBuf| {
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.stdout.starts_with(b"Python 3.12."))
+    };
+    std::iter::once(PathBuf::from("python3.12"))
+        .chain(kept)
+        .find(works)
+        .context("Python 3.12 is missing: install it, or have pyenv make it (`pyenv install 3.12`)")
 }
 
 /// A folder of Node modules that has the SDK.

@@ -74,7 +74,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only tests use.
-const TEST_ONLY: &[&str] = &["testkit", "e2e"];
+const TEST_ONLY: &[&str] = &["testkit", "e2e", "sample"];
 
 /// Outside worlds and the only crates that may link them.
 const OWNERS: &[(&str, &[&str])] = &[

@@ -4,7 +4,13 @@
 //! [`algorithms`]. State every difference to the published definition in [`About::deviations`].
 
 mod baro;
+mod baro_bocpd;
+mod circa;
 mod constant;
+mod correlation_pagerank;
+mod epsilon_diagnosis;
+mod granger_pagerank;
+mod graph_method;
 mod loudest_metric;
 mod max_change;
 mod metric_columns;
@@ -12,9 +18,14 @@ mod microrank;
 mod most_frequent;
 mod nsigma;
 mod operations;
+mod own_evidence;
+mod pc_pagerank;
+mod pdiagnose;
 mod random;
+mod random_walk;
 mod suspects;
 mod tracerca;
+mod variant;
 
 use model::{Answer, Problem, Result};
 use serde::Serialize;
@@ -66,7 +77,7 @@ pub struct About {
     pub in_house: bool,
 }
 
-/// Every built-in algorithm, in the order of `algorithm list`.
+/// Every built-in algorithm, in the order of `algorithm list`. `METHOD@rcaeval` is a method as that program has it.
 pub fn algorithms() -> &'static [&'static dyn Algorithm] {
     &[
         &random::Random,
@@ -76,8 +87,25 @@ pub fn algorithms() -> &'static [&'static dyn Algorithm] {
         &max_change::MaxChange,
         &nsigma::NSigma,
         &baro::Baro,
+        &baro_bocpd::BaroBocpd,
         &tracerca::TraceRca,
         &microrank::MicroRank,
+        &pdiagnose::PDiagnose,
+        &epsilon_diagnosis::EpsilonDiagnosis,
+        &pc_pagerank::PcPageRank,
+        &correlation_pagerank::CorrelationPageRank,
+        &granger_pagerank::GrangerPageRank,
+        &random_walk::RandomWalk,
+        &circa::Circa,
+        &own_evidence::OwnEvidence,
+        &variant::NSIGMA,
+        &variant::BARO,
+        &variant::TRACERCA,
+        &variant::MICRORANK,
+        &variant::PDIAGNOSE,
+        &variant::PC_PAGERANK,
+        &variant::GRANGER_PAGERANK,
+        &variant::CIRCA,
     ]
 }
 

@@ -1,4 +1,5 @@
-//! Programs of others that `cargo xtask test` made for the tests: a real collector, and the SDKs that applications use.
+//! Programs of others that `cargo xtask test` made for the tests: a real collector, the SDKs that applications use, and
+//! programs that do what ours do.
 
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ pub enum Tool {
     RcabenchNew,
     /// The public client `rcabench` 1.1.51: a Python program that has it.
     RcabenchOld,
+    /// RCAEval: a Python program that has it.
+    RcaEval,
 }
 
 /// Where it is, or `None` after listing `test` as not run.
@@ -30,6 +33,7 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
         Tool::NodeModules => ("the OpenTelemetry SDK of Node", "AEGIS_TEST_NODE_MODULES"),
         Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
         Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),
+        Tool::RcaEval => ("RCAEval", "AEGIS_TEST_RCAEVAL"),
     };
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {

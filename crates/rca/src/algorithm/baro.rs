@@ -23,23 +23,25 @@ impl Algorithm for Baro {
             input: &[Input::Metrics],
             complexity: "O(points log points)",
             minimum: MINIMUM,
-            deviations: ADAPTER_DEVIATIONS,
+            deviations: &ADAPTER_DEVIATIONS,
             control: false,
             in_house: false,
         }
     }
 
     fn rank(&self, pack: &Pack, _seed: u64) -> Result<Vec<Answer>> {
-        metric_columns::rank(self.name(), pack, MINIMUM, Keep::Varying, score)
+        metric_columns::rank(self.name(), pack, MINIMUM, Keep::Varying, |normal, abnormal| {
+            score(normal, highest(abnormal))
+        })
     }
 }
 
-/// The highest `(x − median) / (q75 − q25)` over the abnormal sample; only a rise counts.
-fn score(normal: &[f64], abnormal: &[f64]) -> f64 {
+/// `(x − median) / (q75 − q25)` of the highest abnormal value; only a rise counts.
+pub fn score(normal: &[f64], highest: f64) -> f64 {
     let mut sorted = normal.to_vec();
     sort(&mut sorted);
     let scale = quantile(&sorted, 0.75) - quantile(&sorted, 0.25);
-    (highest(abnormal) - quantile(&sorted, 0.5)) / scale_or_one(scale)
+    (highest - quantile(&sorted, 0.5)) / scale_or_one(scale)
 }
 
 #[cfg(test)]
@@ -49,7 +51,7 @@ mod tests {
     #[test]
     fn matches_the_golden_vectors() {
         let normal: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert!((score(&normal, &[10.0, 12.0, 30.0]) - 5.444_444_4).abs() < 1e-7);
-        assert_eq!(score(&[4.0; 5], &[4.0, 7.0]), 3.0);
+        assert!((score(&normal, 30.0) - 5.444_444_4).abs() < 1e-7);
+        assert_eq!(score(&[4.0; 5], 7.0), 3.0);
     }
 }

@@ -23,7 +23,7 @@ impl Algorithm for LoudestMetric {
             input: &[Input::Metrics],
             complexity: "O(points)",
             minimum: MINIMUM,
-            deviations: ADAPTER_DEVIATIONS,
+            deviations: &ADAPTER_DEVIATIONS,
             control: true,
             in_house: true,
         }

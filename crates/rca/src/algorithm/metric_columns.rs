@@ -52,7 +52,8 @@ pub fn rank(
     suspects::ranked(name, pack, scores)
 }
 
-fn varies(sample: &[f64]) -> bool {
+/// Whether a sample holds two different values.
+pub fn varies(sample: &[f64]) -> bool {
     sample.windows(2).any(|pair| pair[0] != pair[1])
 }
 
@@ -67,7 +68,7 @@ pub fn scale_or_one(scale: f64) -> f64 {
 }
 
 /// Said of every metric method.
-pub const ADAPTER_DEVIATIONS: &[&str] = &[
+pub const ADAPTER_DEVIATIONS: [&str; 4] = [
     "a service is answered once, at its best metric, rather than once per metric",
     "points are averaged on a time grid and filled forward only; a backward fill would carry abnormal values into the normal window",
     "cumulative histogram sums are differenced per series first",

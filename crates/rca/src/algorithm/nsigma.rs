@@ -23,7 +23,7 @@ impl Algorithm for NSigma {
             input: &[Input::Metrics],
             complexity: "O(points)",
             minimum: MINIMUM,
-            deviations: ADAPTER_DEVIATIONS,
+            deviations: &ADAPTER_DEVIATIONS,
             control: false,
             in_house: false,
         }

@@ -44,7 +44,9 @@ fn rank(name: &str, maker: &Maker) -> Result<Vec<Answer>, Problem> {
 #[test]
 fn real_methods_find_a_plain_culprit() {
     let maker = culprit_is_orders();
-    for name in ["loudest-metric", "nsigma", "baro", "max-change", "tracerca", "microrank"] {
+    let names =
+        ["loudest-metric", "nsigma", "baro", "max-change", "tracerca", "microrank", "pdiagnose", "own-evidence"];
+    for name in names {
         // The one who waits is as slow as the culprit, so a latency method may tie the two; it may prefer nobody.
         let answers = rank(name, &maker).unwrap();
         let orders = answers.iter().find(|answer| answer.name == "orders").unwrap();
@@ -59,7 +61,14 @@ fn every_answer_is_a_ranking_of_candidates() {
     let maker = culprit_is_orders();
     for algorithm in algorithms() {
         let name = algorithm.name();
-        let answers = algorithm.rank(&maker.pack, 7).unwrap();
+        let answers = match algorithm.rank(&maker.pack, 7) {
+            Ok(answers) => answers,
+            // So plain a pack has no graph that the program could walk.
+            Err(problem) if name.ends_with("pagerank@rcaeval") && problem.code == "algorithm.insufficient_data" => {
+                continue;
+            }
+            Err(problem) => panic!("{name}: {problem}"),
+        };
         assert_eq!(answers, algorithm.rank(&maker.pack, 7).unwrap(), "{name} is not deterministic");
         let ranks: Vec<u32> = answers.iter().map(|answer| answer.rank).collect();
         assert_eq!(ranks, (1..=answers.len() as u32).collect::<Vec<_>>(), "{name}");
@@ -98,7 +107,7 @@ fn equal_scores_stand_as_ties_in_the_order_of_names() {
 fn too_little_data_is_a_problem_and_not_an_order() {
     let short = Maker::new(10, 10, &CANDIDATES);
     let bare = Maker::new(60, 60, &CANDIDATES);
-    for name in ["loudest-metric", "nsigma", "baro", "max-change", "tracerca", "microrank"] {
+    for name in algorithms().iter().filter(|one| !one.about().control).map(|one| one.name()) {
         for maker in [&short, &bare] {
             assert_eq!(rank(name, maker).unwrap_err().code, "algorithm.insufficient_data", "{name}");
         }

@@ -4,3 +4,4 @@
 mod algorithms;
 mod detector;
 mod packs;
+mod properties;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use model::{DataTime, Windows};
-use rca::frame::{HistogramPoint, Names, Pack, Point, Signals, Span, SpanKind, SpanStatus};
+use rca::frame::{HistogramPoint, Log, Names, Pack, Point, Signals, Span, SpanKind, SpanStatus};
 
 pub const START: i64 = 1_700_000_000;
 const NANO: f64 = 1e9;
 
 /// A pack under construction. Times are seconds since the start of the normal window.
+#[derive(Debug)]
 pub struct Maker {
     pub pack: Pack,
     next: u64,
@@ -93,6 +94,22 @@ impl Maker {
         let metric = self.pack.names.intern(metric);
         let (time, signals) = self.place(at);
         signals.gauges.push(Point { time, service, metric, series: metric, value });
+    }
+
+    /// A point of a counter.
+    pub fn sum(&mut self, at: f64, service: &str, metric: &str, value: f64) {
+        let series = self.pack.names.intern(&format!("{service} {metric}"));
+        let service = self.pack.names.intern(service);
+        let metric = self.pack.names.intern(metric);
+        let (time, signals) = self.place(at);
+        signals.sums.push(Point { time, service, metric, series, value });
+    }
+
+    pub fn log(&mut self, at: f64, service: &str, severity: u8, body: &str) {
+        let service = self.pack.names.intern(service);
+        let body = self.pack.names.intern(body);
+        let (time, signals) = self.place(at);
+        signals.logs.push(Log { time, service, severity, body });
     }
 
     /// Cumulative histogram points.

@@ -1,5 +1,5 @@
 //! Runs every built-in algorithm over the packs of a folder and prints how often it is right, by system:
-//! `cargo run -p datapack --example judge -- DATA/packs [ALGORITHM…]`.
+//! `cargo run -p sample --example judge -- DATA/packs [ALGORITHM…]`.
 //!
 //! A development tool: packs that the fault did not reach are judged as well, equal scores stand as they are ranked, and
 //! there are no intervals. The board is where algorithms are compared.
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use datapack::Pack;
-use model::Result;
+use model::{Result, SystemCode};
 use rayon::prelude::*;
 use rca::algorithm::{Algorithm, algorithms};
+use system::Catalog;
 
 /// Hits at rank 1, at rank 3, at rank 5, the sum of reciprocal ranks, packs, seconds.
 type Tally = [f64; 6];
@@ -60,9 +61,10 @@ fn judge(path: &std::path::Path, chosen: &[&dyn Algorithm]) -> Result<(String, V
     let pack = Pack::open(path)?;
     let truth = pack.truth()?;
     let roots = truth.roots();
-    let frames = pack.load(&[])?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let system = name.rsplit_once('-').map_or(name, |(system, _)| system).to_owned();
+    let load_generator = Catalog::builtin()?.get(&SystemCode::parse(&system)?)?.registration.entrance.load_generator.clone();
+    let frames = pack.load(&[load_generator])?;
     let tally = |algorithm: &&dyn Algorithm| {
         let started = std::time::Instant::now();
         let answers = algorithm.rank(&frames, 7).unwrap_or_default();
