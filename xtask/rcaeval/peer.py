@@ -2,10 +2,11 @@
 
     peer.py METHOD[,METHOD...] FOLDER...
 
-A folder holds `data.csv` and `inject_time.txt` for the methods that take metrics (and `graph.csv`, a smaller table, for
-those that learn a graph, and `pairs.csv` for the one that tests all pairs), `traces.csv` for those that take spans, and `logs.csv` besides for `pdiagnose`. One line of
-JSON is printed per folder and method: the ranking, or what went wrong, and the seconds inside of the call. A method that
-falls back to the order of its columns says so on its standard error; here that is a failure.
+A folder holds `inject_time.txt`; `data.csv` for the methods that take metrics, with `graph.csv`, a smaller table, for those
+that learn a graph, and `pairs.csv` for the one that tests all pairs; `traces.csv` for those that take spans; `logs.csv` and
+`votes.csv` (spans of the services that `data.csv` knows) for `pdiagnose`. One line of JSON is printed per folder and method:
+the ranking, or what went wrong, and the seconds inside of the call. A method that falls back to the order of its columns
+says so on its standard error; here that is a failure.
 """
 
 import contextlib
@@ -54,7 +55,7 @@ def pdiagnose(folder):
         place = pathlib.Path(scratch) / "data/mm-ob/checkoutservice_cpu/1"
         place.mkdir(parents=True)
         for source, target in [("data.csv", "simple_metrics.csv"), ("logs.csv", "logs.csv"), ("logs.csv", "logts.csv"),
-                               ("traces.csv", "traces.csv"), ("inject_time.txt", "inject_time.txt")]:
+                               ("votes.csv", "traces.csv"), ("inject_time.txt", "inject_time.txt")]:
             shutil.copy(folder / source, place / target)
         os.chdir(scratch)
         try:

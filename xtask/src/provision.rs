@@ -103,6 +103,10 @@ fn rcabench(version: &str) -> Result<PathBuf> {
     let folder = cached(&format!("rcabench-{version}"), &module, &[&file], |target| {
         eprintln!("fetching the public client rcabench {version}");
         pip(target, &[Path::new("--no-deps"), Path::new("--requirement"), &module.join(&file)])
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
 /// A Python program that has RCAEval, of the one version of Python under which it has most of its methods.
 pub fn rcaeval() -> Result<PathBuf> {
     let module = tools::root().join("xtask/rcaeval");

@@ -63,7 +63,8 @@ fn judge(path: &std::path::Path, chosen: &[&dyn Algorithm]) -> Result<(String, V
     let roots = truth.roots();
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let system = name.rsplit_once('-').map_or(name, |(system, _)| system).to_owned();
-    let load_generator = Catalog::builtin()?.get(&SystemCode::parse(&system)?)?.registration.entrance.load_generator.clone();
+    let load_generator =
+        Catalog::builtin()?.get(&SystemCode::parse(&system)?)?.registration.entrance.load_generator.clone();
     let frames = pack.load(&[load_generator])?;
     let tally = |algorithm: &&dyn Algorithm| {
         let started = std::time::Instant::now();

@@ -24,6 +24,7 @@ const TIME: f64 = 1.0;
 const FAILURES: f64 = 1.0;
 const SILENCE: f64 = 1.0;
 const METRICS: f64 = 1.0;
+const RENEWED: f64 = 1.0;
 const LOGS: f64 = 0.3;
 
 /// Marks of services, from 0 up. In order, so that sums are the same every time.
@@ -69,6 +70,7 @@ impl Algorithm for OwnEvidence {
         add(&traces.failures, FAILURES);
         add(&traces.silence, SILENCE);
         add(&metrics::evidence(pack, &candidates), METRICS);
+        add(&metrics::renewed(pack), RENEWED);
         add(&logs::evidence(pack, &candidates), LOGS);
         suspects::ranked(self.name(), pack, scores)
     }

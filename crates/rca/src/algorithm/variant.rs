@@ -102,7 +102,7 @@ pub const BARO: Variant = Variant {
     name: "baro@rcaeval",
     summary: "baro as RCAEval has it, with the onset given",
     input: &[Input::Metrics, Input::Traces],
-    complexity: "O(cells log rows)",
+    complexity: "O(cells)",
     quirks: &[
         TABLE,
         HALVES,

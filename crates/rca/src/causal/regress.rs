@@ -12,15 +12,17 @@ pub fn departures(target: &[f64], parents: &[&[f64]], trained: usize, tested: us
     if parents.is_empty() {
         return scores(&target[..trained], &target[first_tested..]);
     }
-    let width = parents.len() + 1;
-    let row = |row: usize, column: usize| if column == 0 { 1.0 } else { parents[column - 1][row] };
-    // Centring keeps large byte counts from drowning the rest.
+    // Centred, the intercept drops out.
     let centres: Vec<f64> = parents.iter().map(|parent| mean(&parent[..trained])).collect();
-    let cell = |at: usize, column: usize| row(at, column) - if column == 0 { 0.0 } else { centres[column - 1] };
-    let matrix = DMatrix::from_fn(trained, width, cell);
-    let answer = DVector::from_column_slice(&target[..trained]);
-    let weights = matrix.svd(true, true).solve(&answer, 1e-9).unwrap_or_else(|_| DVector::zeros(width));
-    let residual = |at: usize| target[at] - (0..width).map(|column| weights[column] * cell(at, column)).sum::<f64>();
+    let centre = mean(&target[..trained]);
+    let cell = |row: usize, column: usize| parents[column][row] - centres[column];
+    let svd = DMatrix::from_fn(trained, parents.len(), cell).svd(true, true);
+    let answer = DVector::from_iterator(trained, target[..trained].iter().map(|value| value - centre));
+    let least = f64::EPSILON * svd.singular_values.max();
+    let weights = svd.solve(&answer, least).unwrap_or_else(|_| DVector::zeros(parents.len()));
+    let residual = |row: usize| {
+        target[row] - centre - (0..parents.len()).map(|column| weights[column] * cell(row, column)).sum::<f64>()
+    };
     let train: Vec<f64> = (0..trained).map(residual).collect();
     let test: Vec<f64> = (first_tested..target.len()).map(residual).collect();
     scores(&train, &test)

@@ -3,7 +3,8 @@
 //! Slips and shortcuts, kept: the graph is the PC graph of the whole table, not the call graph; it is read the wrong way
 //! round, so a column is explained by its effects; an undirected edge makes each end explain the other; columns without an edge are not answered; the training rows are the 111 seconds
 //! from 120 s before the onset on and the tested ones are the 10 seconds that end 300 s after it, whatever the table
-//! holds: seconds outside of it repeat its first or last row.
+//! holds: seconds outside of it repeat its first or last row. A column that its effects explain to the last digit is scored
+//! by dividing rounding by rounding, and ends up anywhere, in the program as here: above [`CHANCE`].
 
 use super::graphs::ALPHA;
 use super::preprocess::prepare;
@@ -12,6 +13,9 @@ use crate::causal::Mixed;
 use crate::causal::regress::departures;
 use crate::causal::skeleton::{FisherZ, Untestable, skeleton};
 use crate::wide::Wide;
+
+/// Scores beyond it are rounding divided by rounding.
+pub const CHANCE: f64 = 1e9;
 
 const BEFORE_S: i64 = 120;
 const AFTER_S: i64 = 300;

@@ -1,6 +1,6 @@
 //! Metrics that changed on one service and not on the others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Marks;
 use crate::frame::{Pack, Point, Signals};
@@ -10,6 +10,8 @@ use crate::statistics::{deviation, mean, quantile, sort};
 const COMPARED: usize = 4;
 /// An outlier of that many robust deviations is as strong as evidence gets.
 const STRONGEST: f64 = 40.0;
+/// What a fall counts beside a rise of the same size.
+const FALL: f64 = 0.3;
 /// Standard errors of the normal window's mean that are no change.
 const WAVERING: f64 = 3.0;
 /// Outliers below that are how services differ anyway.
@@ -42,6 +44,25 @@ pub fn evidence(pack: &Pack, candidates: &[u32]) -> Marks {
         sizes.iter().map(strength).sum::<f64>() / 2.0
     };
     outliers.into_iter().map(|(service, sizes)| (service, mark(sizes))).collect()
+}
+
+/// Services of which a pod, container or process began anew in the abnormal window: its uptime is shorter than the time
+/// since the onset, and before the onset it was not.
+pub fn renewed(pack: &Pack) -> Marks {
+    let onset = pack.windows.abnormal_start.0;
+    let is_uptime = |point: &&Point| pack.names.get(point.metric).ends_with(".uptime");
+    let old: BTreeSet<(u32, u32)> = [&pack.normal.gauges, &pack.normal.sums]
+        .into_iter()
+        .flatten()
+        .filter(is_uptime)
+        .map(|point| (point.metric, point.service))
+        .collect();
+    let young = [&pack.abnormal.gauges, &pack.abnormal.sums]
+        .into_iter()
+        .flatten()
+        .filter(is_uptime)
+        .filter(|point| point.value * 1e9 < (point.time - onset) as f64);
+    young.filter(|point| old.contains(&(point.metric, point.service))).map(|point| (point.service, 1.0)).collect()
 }
 
 /// By metric and service: what gauges show, and what counters grow by per second.
@@ -86,7 +107,8 @@ fn change(usual: &[f64], now: Option<&Vec<f64>>, typical: f64) -> f64 {
     changed.signum() * (changed.abs() - wavering).max(0.0)
 }
 
-/// How far each change is from the median of all, in robust deviations; one of them is at least a tenth.
+/// How far each change is from the median of all, in robust deviations; one of them is at least a tenth. A fall counts
+/// less than a rise: whoever is asked less does less.
 fn compare(changes: &[(u32, f64)]) -> Vec<(u32, f64)> {
     let mut sorted: Vec<f64> = changes.iter().map(|(_, change)| *change).collect();
     sort(&mut sorted);
@@ -94,5 +116,6 @@ fn compare(changes: &[(u32, f64)]) -> Vec<(u32, f64)> {
     let mut away: Vec<f64> = sorted.iter().map(|change| (change - centre).abs()).collect();
     sort(&mut away);
     let spread = (1.4826 * quantile(&away, 0.5)).max(0.1);
-    changes.iter().map(|(service, change)| (*service, (change - centre).abs() / spread)).collect()
+    let size = |away: f64| if away < 0.0 { FALL * -away } else { away };
+    changes.iter().map(|(service, change)| (*service, size(change - centre) / spread)).collect()
 }

@@ -70,12 +70,14 @@ pub fn evidence(pack: &Pack, candidates: &[u32]) -> Evidence {
     let after = Window::new(&pack.abnormal.spans, &callees, candidates);
     let (mut time, mut failures) = (Blame::default(), Blame::default());
     for (place, now) in &after.places {
-        let Some(usual) = before.places.get(place).filter(|usual| usual.count >= 5.0) else {
+        let Some(usual) = before.places.get(place).filter(|usual| usual.count >= 2.0) else {
             // A way that was not taken before: only its failures say something.
             failures.add(*place, now.failures, (now.failures / (now.count + 5.0)).min(0.5));
             continue;
         };
-        let error = (usual.variance() / usual.count + usual.variance() / now.count).sqrt();
+        // A few requests do not show how much they waver.
+        let variance = usual.variance().max(usual.mean() * usual.mean() / usual.count);
+        let error = (variance / usual.count + variance / now.count).sqrt();
         let longer = now.mean() - usual.mean() - ERRORS * error;
         time.add(*place, now.count * longer, longer / (longer + usual.whole / usual.count));
         let rate = usual.failures / usual.count;
