@@ -31,7 +31,10 @@ impl App {
     }
 }
 
-fn read(request: &LabelRequest) -> Result<(Vec<(String, String)>, Vec<String>)> {
+/// Labels to set, and keys to take away.
+type Changes = (Vec<(String, String)>, Vec<String>);
+
+fn read(request: &LabelRequest) -> Result<Changes> {
     let add = request.add_labels.as_deref().unwrap_or_default();
     let add = add.iter().map(|label| check(label).map(|()| (label.key.clone(), label.value.clone())));
     Ok((add.collect::<Result<_>>()?, request.remove_labels.clone().unwrap_or_default()))
