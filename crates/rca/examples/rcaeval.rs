@@ -79,7 +79,8 @@ fn spans(count: usize) -> Operations {
         while let Some((service, parent)) = open.pop() {
             let id = rows.len() as u64 + 1;
             let slow = if start >= onset && service == 11 { 50_000 } else { 0 };
-            let duration = 2_000 + random.random_range(0..3_000) + slow;
+            // Exponential, so that every operation has a few slow spans of its own.
+            let duration = 2_000 + (-1_000.0 * (1.0 - random.random::<f64>()).ln()) as i64 + slow;
             rows.push(Row { trace, id, parent, operation: service, start, duration });
             let below = [2 * service + 1, 2 * service + 2];
             open.extend(

@@ -5,3 +5,4 @@ mod algorithms;
 mod detector;
 mod packs;
 mod properties;
+mod variants;
