@@ -4,6 +4,7 @@ mod algo;
 mod build;
 mod cli;
 mod demo;
+mod evaluate;
 mod ingest;
 mod process;
 mod rounds;
@@ -126,6 +127,7 @@ fn all() -> Result<Vec<Bench>> {
         bench("ingest-gzip", || ingest::measure("ingest-gzip", "http-gzip")),
         bench("ingest-grpc", || ingest::measure("ingest-grpc", "grpc")),
         bench("rounds", rounds::measure),
+        bench("evaluate", evaluate::measure),
         bench("cli-start", cli::measure),
         bench("build", build::measure),
     ]);

@@ -1,6 +1,10 @@
 //! Algorithms and their executions.
 
-use model::{ExecutionId, ExecutionState, InjectionId, Level, RunId, TaskId};
+use std::collections::BTreeMap;
+
+use model::{
+    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, Problem, Result, RunId, TaskId,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -10,11 +14,11 @@ use crate::injection::Label;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Algorithm {
     pub name: String,
-    /// `builtin`, or a version of a seed's container.
+    /// `builtin`, a version of a command, or one of a seed's container.
     pub version: String,
     /// `detector` or `algorithm`.
     pub role: String,
-    /// `built in` or `container`.
+    /// `built in`, `command` or `container`.
     pub kind: String,
     /// Whether it can run here.
     pub runnable: bool,
@@ -33,6 +37,75 @@ pub struct Algorithm {
     /// Where it is defined.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<String>,
+    /// Of a command: what is run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<CommandSpec>,
+}
+
+/// A command that ranks the suspects of one datapack. A version of it never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandSpec {
+    /// The program and its arguments. A program without a slash is looked for in the server's `PATH`.
+    pub command: Vec<String>,
+    /// Variables besides those of the contract, which they cannot replace.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Longest time for one datapack.
+    pub timeout_seconds: u64,
+    /// Most memory of all its processes together.
+    pub memory_mib: u64,
+    #[serde(default)]
+    pub network: Network,
+    /// Run it although this machine cannot keep it apart, with every right of the server. Its results are marked.
+    #[serde(default)]
+    pub no_isolation: bool,
+}
+
+/// What a command may reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing.
+    #[default]
+    None,
+    /// This server, to hand over its answer.
+    Server,
+    /// Everything that the server reaches.
+    All,
+}
+
+/// A command to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddAlgorithmRequest {
+    pub name: String,
+    pub version: String,
+    /// The program and its arguments. Either this or an image.
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub image: Option<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The server's own limit when absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_seconds: Option<u64>,
+    /// The server's own limit when absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_mib: Option<u64>,
+    #[serde(default)]
+    pub network: Network,
+    #[serde(default)]
+    pub no_isolation: bool,
+}
+
+/// What an algorithm is tried on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestAlgorithmRequest {
+    /// A datapack by name or number.
+    pub datapack: String,
 }
 
 /// One run of one algorithm on one datapack.
@@ -52,8 +125,20 @@ pub struct Execution {
     pub state: ExecutionState,
     /// `enabled`.
     pub status: String,
-    /// Seconds that the method's process took.
+    /// Seconds that the method took.
     pub duration: f64,
+    /// Largest resident memory, bytes, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub peak_memory: Option<u64>,
+    /// Of a command: `namespaces`, or `none` when nothing kept it apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub isolation: Option<String>,
+    /// What it was told of the fault's start: `known`, `early` and `late` by 15 s, `detected`.
+    pub onset: String,
+    /// The evaluation that ran it.
+    #[schema(value_type = Option<i32>)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evaluation_id: Option<EvaluationId>,
     #[schema(value_type = Option<String>)]
     pub task_id: Option<TaskId>,
     #[schema(value_type = String, format = Uuid)]
@@ -166,4 +251,51 @@ pub struct ExecutionQuery {
     pub datapack_id: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation_id: Option<i32>,
+}
+
+/// Most suspects of one answer.
+const MOST_ANSWERS: usize = 10_000;
+
+/// An answer as it was given, ordered by rank and numbered 1, 2, 3, ... A rank belongs to one suspect.
+///
+/// # Errors
+/// `algorithm.answer_empty`, `algorithm.answer_invalid`, `algorithm.answer_too_large`.
+pub fn ranked_answers(mut results: Vec<RankedAnswer>) -> Result<Vec<Answer>> {
+    let refuse = |code, message: &str| Problem::new(ErrorKind::Failed, code, message);
+    let invalid = |message: &str, found: String| Err(refuse("algorithm.answer_invalid", message).found(found));
+    if results.is_empty() {
+        return Err(refuse("algorithm.answer_empty", "it names no suspect").expected("at least one"));
+    }
+    if results.len() > MOST_ANSWERS {
+        return Err(refuse("algorithm.answer_too_large", "it names too many suspects")
+            .found(results.len().to_string())
+            .expected(format!("at most {MOST_ANSWERS}")));
+    }
+    results.sort_by_key(|answer| answer.rank);
+    for answer in &results {
+        if answer.rank < 1 {
+            return invalid("a rank is not positive", format!("rank {} of `{}`", answer.rank, answer.result));
+        }
+        if answer.result.is_empty() {
+            return invalid("a suspect has no name", format!("rank {}", answer.rank));
+        }
+        if answer.confidence.is_some_and(|confidence| !confidence.is_finite()) {
+            return invalid("a confidence is no number", format!("`{}`", answer.result));
+        }
+    }
+    if let Some(pair) = results.windows(2).find(|pair| pair[0].rank == pair[1].rank) {
+        let found = format!("`{}` and `{}` at rank {}", pair[0].result, pair[1].result, pair[0].rank);
+        return invalid("two suspects have one rank", found);
+    }
+    // Many write a constant where a confidence is asked for; taken at its word it would make a tie of everything.
+    let constant = results.iter().all(|answer| answer.confidence == results[0].confidence);
+    let answer = |(answer, rank): (RankedAnswer, u32)| Answer {
+        level: answer.level,
+        name: answer.result,
+        rank,
+        score: if constant { None } else { answer.confidence },
+    };
+    Ok(results.into_iter().zip(1..).map(answer).collect())
 }

@@ -1,5 +1,7 @@
 //! The scored board.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,6 +21,30 @@ pub struct BoardQuery {
     /// `root` (the default) or `public`: which services of the ground truth count as a hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Only one evaluation: its datapacks, and what ran for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<i32>,
+    /// Only the datapacks of a data set, `name` (its newest version) or `name:version`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+}
+
+/// A board as a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExportQuery {
+    /// `md`, `csv` or `svg`.
+    pub format: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
 }
 
 /// Scores of every algorithm over the datapacks of one kind of cluster.
@@ -39,6 +65,12 @@ pub struct Board {
     pub rows: Vec<BoardRow>,
     /// Every pair of algorithms on the row `ranking`.
     pub comparisons: Vec<Comparison>,
+    /// Levels below the service, where a truth and an answer have them.
+    pub levels: Vec<Level>,
+    /// How the algorithms fare that were also told another start of the fault than the true one.
+    pub robustness: Vec<Robustness>,
+    /// Datapacks on which exactly one of the two best algorithms that are no baselines names a root first.
+    pub flips: Vec<Flip>,
     /// Datapacks that no row counts, by reason.
     pub excluded: Vec<Excluded>,
     /// No-fault controls.
@@ -73,6 +105,7 @@ pub struct Chance {
     pub ac1: f64,
     pub ac3: f64,
     pub ac5: f64,
+    pub avg3: f64,
     pub avg5: f64,
     pub mrr: f64,
 }
@@ -114,11 +147,92 @@ pub struct BoardRow {
     /// Median time of an execution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub seconds: Option<f64>,
+    /// Largest resident memory of an execution, bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub peak_memory: Option<u64>,
+    /// Executions of a command that nothing kept apart from the rest of the machine.
+    pub not_isolated: i32,
+    /// Executions without an answer, by reason.
+    pub reasons: BTreeMap<String, i32>,
     pub ac1: Figure,
     pub ac3: Figure,
     pub ac5: Figure,
+    pub avg3: Figure,
     pub avg5: Figure,
     pub mrr: Figure,
+    /// The same packs cut by family, system, difficulty and number of roots.
+    pub slices: Vec<Slice>,
+}
+
+/// One part of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Slice {
+    /// `family`, `system`, `difficulty` or `roots`.
+    pub by: String,
+    pub name: String,
+    pub packs: i32,
+    pub clusters: i32,
+    pub chance: Chance,
+    pub ac1: Figure,
+    pub ac3: Figure,
+    pub ac5: Figure,
+    pub avg3: Figure,
+    pub avg5: Figure,
+    pub mrr: Figure,
+    /// Hits among the first k, over k; of interest where there are several roots.
+    pub precision3: Figure,
+    pub precision5: Figure,
+    /// Hits among the first k, over all roots.
+    pub recall3: Figure,
+    pub recall5: Figure,
+}
+
+/// One level below the service. Nobody says what could have been named there, so there is no chance level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Level {
+    /// `pod`, `container`, `metric`, `function` or `span`.
+    pub level: String,
+    /// Distinct datapacks whose truth says something at this level.
+    pub packs: i32,
+    pub rows: Vec<LevelRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LevelRow {
+    pub algorithm: String,
+    pub ac1: Figure,
+    pub ac3: Figure,
+    pub ac5: Figure,
+    pub avg3: Figure,
+    pub avg5: Figure,
+    pub mrr: Figure,
+}
+
+/// `Avg@5` of one algorithm by what it was told of the fault's start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Robustness {
+    pub algorithm: String,
+    pub packs: i32,
+    pub known: Figure,
+    /// 15 s too early.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub early: Option<Figure>,
+    /// 15 s too late.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub late: Option<Figure>,
+    /// As the detector finds it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detected: Option<Figure>,
+}
+
+/// A datapack on which the two best algorithms differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Flip {
+    pub pack: String,
+    pub system: String,
+    pub family: String,
+    pub right: String,
+    pub wrong: String,
 }
 
 /// A figure with its 95 % interval.
@@ -139,9 +253,19 @@ pub struct Excluded {
     pub packs: i32,
 }
 
-/// What the detector said where there was no fault.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// The detector's own errors: where there was no fault, and where there was one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Controls {
+    /// No-fault controls.
     pub packs: i32,
     pub false_alarms: i32,
+    /// Share of the controls that it flagged; below 100 controls the interval says so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub false_alarm_rate: Option<Figure>,
+    /// Exposed, valid datapacks with a fault.
+    pub faulty: i32,
+    pub misses: i32,
+    /// Share of them that it did not flag.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub miss_rate: Option<Figure>,
 }

@@ -113,7 +113,7 @@ pub struct Environment {
 #[serde(deny_unknown_fields)]
 pub struct AlgorithmChoice {
     pub name: String,
-    /// `builtin`, or a version of a seed's container.
+    /// `builtin`, a version of a command, or one of a seed's container.
     pub version: String,
     /// Longest time that its process may take, in seconds of wall time.
     pub limit_seconds: u64,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithm, auth, board, datapack, doctor, execution, fault, inject, kill_switch, otel, point, run, system, task,
+    algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel, point,
+    run, system, task,
 };
 use crate::duration::parse_positive;
 use crate::output::Format;
@@ -91,6 +92,12 @@ pub enum Command {
     /// Runs of one algorithm on one datapack
     #[command(subcommand)]
     Execution(execution::Command),
+    /// Algorithms on datapacks, and how they compare
+    #[command(subcommand, visible_alias = "eval")]
+    Evaluation(evaluation::Command),
+    /// Named, versioned, immutable sets of datapacks
+    #[command(subcommand)]
+    Dataset(dataset::Command),
     /// Faults that can be injected
     #[command(subcommand)]
     Fault(fault::Command),

@@ -4,7 +4,9 @@ pub mod algorithm;
 pub mod auth;
 pub mod board;
 pub mod datapack;
+pub mod dataset;
 pub mod doctor;
+pub mod evaluation;
 pub mod execution;
 pub mod fault;
 pub mod inject;
@@ -51,6 +53,8 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Datapack(command) => datapack::run(command, session),
         Command::Algorithm(command) => algorithm::run(command, session),
         Command::Execution(command) => execution::run(command, session),
+        Command::Evaluation(command) => evaluation::run(command, session),
+        Command::Dataset(command) => dataset::run(command, session),
         Command::Fault(command) => fault::run(command, session),
         Command::Point(command) => point::run(command, session),
         Command::KillSwitch(command) => kill_switch::run(command, session),

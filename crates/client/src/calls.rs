@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use api::algorithm::{Algorithm, Execution, ExecutionDetail, ExecutionQuery, RankingUpload, UploadReply};
+use api::algorithm::{
+    AddAlgorithmRequest, Algorithm, Execution, ExecutionDetail, ExecutionQuery, RankingUpload, TestAlgorithmRequest,
+    UploadReply,
+};
 use api::auth::{Key, KeyRequest, NewKey, PasswordRequest, Profile, User};
-use api::board::{Board, BoardQuery};
+use api::board::{Board, BoardQuery, ExportQuery};
+use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
+use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::fault::{Capability, Point, PointQuery};
 use api::health::{Health, Ready, Status};
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
@@ -239,5 +244,70 @@ impl Client {
 
     pub fn board(&self, query: &BoardQuery) -> Result<Board> {
         self.get(&path(&["board"]), query)
+    }
+
+    /// The board as a document, to be read as a stream.
+    pub fn board_document(&self, query: &ExportQuery) -> Result<Response<Body>> {
+        self.stream(&path(&["board", "export"]), query, SILENCE)
+    }
+
+    pub fn algorithm(&self, name: &str) -> Result<Algorithm> {
+        self.get(&path(&["algorithms", name]), &())
+    }
+
+    pub fn add_algorithm(&self, request: &AddAlgorithmRequest) -> Result<Algorithm> {
+        self.send("POST", &path(&["algorithms"]), request)
+    }
+
+    pub fn test_algorithm(&self, name: &str, request: &TestAlgorithmRequest) -> Result<Evaluation> {
+        self.send("POST", &path(&["algorithms", name, "test"]), request)
+    }
+}
+
+/// Evaluations and data sets.
+impl Client {
+    pub fn evaluations(&self, query: PageQuery) -> Result<Page<Evaluation>> {
+        self.get(&path(&["evaluations"]), &query)
+    }
+
+    pub fn create_evaluation(&self, request: &EvaluationRequest) -> Result<Evaluation> {
+        self.send("POST", &path(&["evaluations"]), request)
+    }
+
+    pub fn evaluation(&self, id: i32) -> Result<Evaluation> {
+        self.get(&path(&["evaluations", &id.to_string()]), &())
+    }
+
+    pub fn cancel_evaluation(&self, id: i32) -> Result<CancelEvaluationReply> {
+        self.send("POST", &path(&["evaluations", &id.to_string(), "cancel"]), &serde_json::json!({}))
+    }
+
+    pub fn compare_evaluations(&self, query: &CompareQuery) -> Result<EvaluationComparison> {
+        self.get(&path(&["evaluations", "compare"]), query)
+    }
+
+    pub fn datasets(&self, query: PageQuery) -> Result<Page<Dataset>> {
+        self.get(&path(&["datasets"]), &query)
+    }
+
+    pub fn create_dataset(&self, request: &DatasetRequest) -> Result<Dataset> {
+        self.send("POST", &path(&["datasets"]), request)
+    }
+
+    pub fn dataset(&self, name: &str) -> Result<Dataset> {
+        self.get(&path(&["datasets", name]), &())
+    }
+
+    pub fn manifest(&self, name: &str) -> Result<Manifest> {
+        self.get(&path(&["datasets", name, "manifest"]), &())
+    }
+
+    pub fn verify_dataset(&self, name: &str) -> Result<DatasetReport> {
+        self.send("POST", &path(&["datasets", name, "verify"]), &serde_json::json!({}))
+    }
+
+    /// A version as a zip archive, to be read as a stream.
+    pub fn dataset_archive(&self, name: &str, query: &DownloadQuery) -> Result<Response<Body>> {
+        self.stream(&path(&["datasets", name, "download"]), query, SILENCE)
     }
 }

@@ -2,6 +2,7 @@
 
 mod bench_send;
 mod config;
+mod confine;
 mod contracts;
 mod demo;
 mod exec;
@@ -48,9 +49,14 @@ enum Command {
     Exec {
         #[arg(long)]
         memory_mib: u64,
+        #[arg(long)]
+        threads: Option<usize>,
         order: PathBuf,
         answer: PathBuf,
     },
+    /// Run a command that somebody brought, kept apart from the rest of the machine.
+    #[command(hide = true)]
+    Confine(confine::Args),
 }
 
 #[derive(clap::Args)]
@@ -89,8 +95,12 @@ enum ConfigCommand {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = match &cli.command {
+        Command::Confine(args) => confine::run(args),
+        _ => run(cli.command).map(|()| ExitCode::SUCCESS),
+    };
+    match done {
+        Ok(code) => code,
         Err(problem) => {
             print_problem(&problem);
             ExitCode::from(problem.kind.exit_code())
@@ -109,7 +119,8 @@ fn run(command: Command) -> Result<()> {
         Command::Sim(command) => simulate::run(command),
         Command::BenchSend(args) => bench_send::run(&args),
         Command::Contracts { folder } => contracts::write(&folder),
-        Command::Exec { memory_mib, order, answer } => exec::run(&order, &answer, memory_mib),
+        Command::Confine(args) => confine::run(&args).map(drop),
+        Command::Exec { memory_mib, threads, order, answer } => exec::run(&order, &answer, memory_mib, threads),
     }
 }
 

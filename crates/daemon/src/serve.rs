@@ -118,6 +118,11 @@ async fn start(config: &Config) -> Result<Running> {
         Arc::new(sim::SimCluster::open(&folder.inner("sim")?, Arc::clone(&catalog), Arc::new(signals.clone()))?);
     let packs = folder.inner("packs")?;
 
+    let scratch = folder.inner("scratch")?;
+    let isolation = crate::confine::probe(&scratch).err();
+    if let Some(problem) = &isolation {
+        tracing::warn!("commands as algorithms: {}", problem.chain());
+    }
     let app = server::App::new(server::Parts {
         store: store.clone(),
         catalog: Arc::clone(&catalog),
@@ -126,6 +131,7 @@ async fn start(config: &Config) -> Result<Running> {
         packs: packs.clone(),
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
         data: folder.path().to_owned(),
+        isolation,
     })
     .await?;
     let token_file = app.admin_token_file().to_owned();
@@ -136,10 +142,11 @@ async fn start(config: &Config) -> Result<Running> {
         signals: signals.clone(),
         catalog,
         packs,
-        scratch: folder.inner("scratch")?,
+        scratch,
         program: std::env::current_exe().map_err(|error| Problem::internal("daemon.own_program", error.to_string()))?,
         incarnation: incarnation.id,
         capacity: config.workers,
+        server: Some(format!("127.0.0.1:{}", address.port())).filter(|_| address.is_ipv4()),
     };
 
     let (stop, stopped) = watch::channel(false);

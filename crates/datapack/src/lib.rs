@@ -6,6 +6,7 @@
 //! - [`load`]: a pack's open part as the frames that algorithms take.
 //! - [`leak`]: whether an open part gives the answer away.
 
+mod archive;
 mod builder;
 pub mod conclusion;
 mod conform;
@@ -27,6 +28,7 @@ pub mod schema;
 mod staging;
 pub mod visible;
 
+pub use archive::zip_all;
 pub use builder::{Builder, Refusal, Staged};
 pub use conclusion::{ConclusionRow, EndpointFigures};
 pub use contract::contract_markdown;

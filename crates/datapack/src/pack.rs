@@ -12,8 +12,8 @@
 //! manifest, the conclusion when there is one, and a `sha256sum.txt` of just that.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use model::{ErrorKind, Problem, Result, Truth};
@@ -21,9 +21,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use crate::archive::zip_all;
 use crate::conclusion::{self, ConclusionRow};
 use crate::disk::{corrupt, create_folder, digest, failed, list, read, sync_folder, write_durably};
 use crate::manifest::{Checksums, FORMAT, Manifest};
@@ -211,31 +210,7 @@ impl Pack {
 
     /// Writes the public form as an archive with one folder of the pack's name. The same pack gives the same bytes.
     pub fn zip(&self, sink: impl Write) -> Result<()> {
-        let mut zip = ZipWriter::new_stream(sink);
-        let wrong = |error: zip::result::ZipError| match error {
-            zip::result::ZipError::Io(error) => failed(Path::new("archive"))(error),
-            error => Problem::internal("datapack.archive_failed", "the archive cannot be written").cause(error),
-        };
-        for file in self.files()? {
-            // Parquet is compressed already.
-            let stored = file.rows.is_some();
-            let method = if stored { CompressionMethod::Stored } else { CompressionMethod::Deflated };
-            let options = SimpleFileOptions::default()
-                .compression_method(method)
-                .last_modified_time(DateTime::default())
-                .unix_permissions(0o644)
-                .large_file(file.bytes >= u64::from(u32::MAX));
-            zip.start_file(format!("{}/{}", self.name(), file.name), options).map_err(wrong)?;
-            match self.file(&file.name)? {
-                Bytes::File(path) => {
-                    let mut file = File::open(&path).map_err(failed(&path))?;
-                    io::copy(&mut file, &mut zip).map_err(failed(&path))?;
-                }
-                Bytes::Memory(bytes) => zip.write_all(&bytes).map_err(failed(Path::new("archive")))?,
-            }
-        }
-        zip.finish().map_err(wrong)?;
-        Ok(())
+        zip_all(std::slice::from_ref(self), &[], sink)
     }
 
     /// Attaches what the detector said; replaces an earlier one at once.

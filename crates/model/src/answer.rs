@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The granularity of a suspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     Service,
@@ -12,6 +12,21 @@ pub enum Level {
     Metric,
     Function,
     Span,
+}
+
+impl Level {
+    pub const ALL: [Self; 6] = [Self::Service, Self::Pod, Self::Container, Self::Metric, Self::Function, Self::Span];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Pod => "pod",
+            Self::Container => "container",
+            Self::Metric => "metric",
+            Self::Function => "function",
+            Self::Span => "span",
+        }
+    }
 }
 
 /// One suspect. Ranks are exactly 1..n within one answer list.

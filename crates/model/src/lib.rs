@@ -6,6 +6,7 @@ mod answer;
 mod clock;
 mod id;
 mod name;
+mod onset;
 mod problem;
 mod state;
 mod truth;
@@ -19,6 +20,7 @@ pub use id::{
     VersionId,
 };
 pub use name::{Slot, SystemCode};
+pub use onset::Onset;
 pub use problem::{ErrorKind, Problem, Result, counted, nearest};
 pub use state::{ExecutionState, IllegalTransition, PackState, RunState, TaskKind, TaskState};
 pub use truth::{Role, Truth, TruthEntry};

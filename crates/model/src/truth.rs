@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Level;
+
 /// How a service takes part in a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +51,25 @@ impl Truth {
     /// Every service of the public label, each once, in order of appearance.
     pub fn public(&self) -> Vec<&str> {
         self.services(|_| true)
+    }
+
+    /// What fails at a level below the service, in the entries of the acting side: each once, in order of appearance.
+    pub fn at(&self, level: Level) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in self.entries.iter().filter(|entry| entry.role == Role::Root) {
+            let of_level = match level {
+                Level::Service => std::slice::from_ref(&entry.service),
+                Level::Pod => &entry.pod,
+                Level::Container => &entry.container,
+                Level::Metric => &entry.metric,
+                Level::Function => &entry.function,
+                Level::Span => &entry.span,
+            };
+            names.extend(of_level.iter().map(String::as_str));
+        }
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
     }
 
     fn services(&self, wanted: impl Fn(Role) -> bool) -> Vec<&str> {

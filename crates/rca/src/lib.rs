@@ -17,4 +17,5 @@ pub mod table;
 pub mod wide;
 
 pub mod minimum;
+pub mod onset;
 pub mod statistics;

@@ -1,19 +1,22 @@
-//! Puts a board together: funnel, rows, slices by family and system, comparisons; one part per environment.
+//! Puts a board together: funnel, rows, slices, comparisons; one part per environment.
+
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::{Level, Onset};
 use serde::{Deserialize, Serialize};
 
+use self::view::{Undetected, ViewMaker};
 use crate::case::{Case, Environment, Options, Outcome, Rule};
-use crate::compare::{Comparison, compare};
+use crate::compare::Comparison;
 use crate::estimate::{Estimate, Estimates};
-use crate::layout::{Layout, distinct};
-use crate::ranking::{Metric, Scores, chance, score};
+use crate::ranking::{Metric, Scores};
 
 /// No-fault controls from which a false-alarm rate means something.
 const ENOUGH_CONTROLS: usize = 100;
 /// The metric of the paired tests and of the order of rows.
-const HEADLINE: Metric = Metric::Avg5;
+pub(crate) const HEADLINE: Metric = Metric::Avg5;
 
 /// The scores of all algorithms. There is no number over both environments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub struct EnvironmentBoard {
     pub funnel: Funnel,
     /// `None` without no-fault controls.
     pub controls: Option<Controls>,
+    /// `None` without a valid pack with a fault.
+    pub misses: Option<Misses>,
     /// All exposed packs, whatever the detector said.
     pub ranking: View,
     /// All exposed packs, where an undetected one is a miss.
@@ -38,6 +43,12 @@ pub struct EnvironmentBoard {
     pub detected_only: View,
     /// Every pair of algorithms on the view `ranking`.
     pub comparisons: Vec<Comparison>,
+    /// Levels below the service, where a truth and an answer have them.
+    pub levels: Vec<LevelView>,
+    /// Algorithms that were also run with another start of the fault than the true one.
+    pub robustness: Vec<RobustnessRow>,
+    /// Packs on which exactly one of the two best algorithms that are no baselines names a root first.
+    pub flips: Vec<Flip>,
     /// What a reader has to know beside the numbers.
     pub notes: Vec<String>,
 }
@@ -62,6 +73,45 @@ pub struct Controls {
     pub false_alarms: Estimate,
 }
 
+/// The packs with a fault that the detector looked at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Misses {
+    pub packs: usize,
+    /// Share of them that the detector did not flag.
+    pub missed: Estimate,
+}
+
+/// One level below the service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelView {
+    pub level: Level,
+    /// Distinct packs whose truth says something at this level.
+    pub packs: usize,
+    /// Those that name anything at this level, best first.
+    pub rows: Vec<Slice>,
+}
+
+/// How one algorithm fares when it is told another start of the fault. `Avg@5`, over the same packs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RobustnessRow {
+    pub algorithm: String,
+    pub packs: usize,
+    pub known: Estimate,
+    pub early: Option<Estimate>,
+    pub late: Option<Estimate>,
+    pub detected: Option<Estimate>,
+}
+
+/// A pack on which two algorithms differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flip {
+    pub pack: String,
+    pub system: String,
+    pub family: String,
+    pub right: String,
+    pub wrong: String,
+}
+
 /// One way to count the same packs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
@@ -81,6 +131,7 @@ pub struct View {
 pub struct Row {
     pub algorithm: String,
     pub in_house: bool,
+    pub baseline: bool,
     pub packs: usize,
     pub clusters: usize,
     /// Packs on which it failed, with the reasons and how often each.
@@ -90,11 +141,19 @@ pub struct Row {
     pub missing: usize,
     /// Median wall time of a run.
     pub seconds: Option<f64>,
+    /// Largest resident memory of a run, bytes.
+    pub peak_memory: Option<u64>,
+    /// Runs of a command that nothing kept apart.
+    pub unconfined: usize,
     /// Macro means over system and family.
     #[serde(flatten)]
     pub scores: Estimates,
     pub by_family: Vec<Slice>,
     pub by_system: Vec<Slice>,
+    /// Three ways to cut: effect at the entrance, distance of the root, number of candidates.
+    pub by_difficulty: Vec<Slice>,
+    /// `one root` and `several roots`: precision and recall are of interest for the second.
+    pub by_roots: Vec<Slice>,
 }
 
 /// The part of a row that belongs to one family or one system.
@@ -133,7 +192,7 @@ pub fn board(cases: &[Case], outcomes: &[Outcome], options: &Options) -> Board {
 }
 
 /// The outcomes of each algorithm by pack.
-type Answered<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a Outcome>>;
+pub(crate) type Answered<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a Outcome>>;
 
 fn environment_board(
     environment: Environment,
@@ -146,10 +205,15 @@ fn environment_board(
     let exposed: Vec<&Case> = completed.iter().copied().filter(|case| case.exposed).collect();
     let valid: Vec<&Case> =
         exposed.iter().copied().filter(|case| case.valid && !case.truth(options.rule).is_empty()).collect();
-    let mut answered: Answered<'_> = BTreeMap::new();
-    for outcome in outcomes.iter().filter(|outcome| cases.contains_key(outcome.pack.as_str())) {
-        answered.entry(&outcome.algorithm).or_default().insert(&outcome.pack, outcome);
-    }
+    let told = |onset: Onset| {
+        let mut answered: Answered<'_> = BTreeMap::new();
+        let here = outcomes.iter().filter(|outcome| outcome.onset == onset);
+        for outcome in here.filter(|outcome| cases.contains_key(outcome.pack.as_str())) {
+            answered.entry(&outcome.algorithm).or_default().insert(&outcome.pack, outcome);
+        }
+        answered
+    };
+    let answered = told(Onset::Known);
     let was_run = |case: &&&Case| answered.values().any(|packs| packs.contains_key(case.pack.as_str()));
     let funnel = Funnel {
         submitted: faults.len(),
@@ -160,15 +224,21 @@ fn environment_board(
     };
     let detected: Vec<&Case> = valid.iter().copied().filter(|case| case.detected).collect();
     let maker = ViewMaker { answered: &answered, options };
+    let ranking = maker.view(&valid, Undetected::Counts);
+    let other: Vec<(Onset, Answered<'_>)> = Onset::ALL[1..].iter().map(|onset| (*onset, told(*onset))).collect();
     EnvironmentBoard {
         environment,
         funnel,
         controls: self::controls(&controls),
-        ranking: maker.view(&valid, Undetected::Counts),
+        misses: misses(&valid),
+        levels: maker.levels(&valid),
+        robustness: maker.robustness(&valid, &other),
+        flips: maker.flips(&valid, &ranking.rows),
+        ranking,
         pipeline: maker.view(&valid, Undetected::IsMiss),
         detected_only: maker.view(&detected, Undetected::Counts),
         comparisons: maker.comparisons(&valid),
-        notes: notes(environment, &valid),
+        notes: notes(environment, &valid, &answered, options),
     }
 }
 
@@ -185,125 +255,25 @@ fn controls(cases: &[&Case]) -> Option<Controls> {
     Some(Controls { packs: done.len(), false_alarms })
 }
 
-fn notes(environment: Environment, cases: &[&Case]) -> Vec<String> {
+fn misses(cases: &[&Case]) -> Option<Misses> {
+    if cases.is_empty() {
+        return None;
+    }
+    let missed = cases.iter().filter(|case| !case.detected).count();
+    Some(Misses { packs: cases.len(), missed: Estimate::exact(missed as f64 / cases.len() as f64, cases.len()) })
+}
+
+fn notes(environment: Environment, cases: &[&Case], answered: &Answered<'_>, options: &Options) -> Vec<String> {
     let mut notes = vec![format!("{} packs, onset known", environment.as_str())];
     let without = cases.iter().filter(|case| case.candidates == 0).count();
     if without > 0 {
         notes.push(format!("{without} packs have no list of candidates: their chance level counts as zero"));
     }
+    let absent: Vec<&str> =
+        options.baselines.iter().map(String::as_str).filter(|name| !answered.contains_key(name)).collect();
+    if !cases.is_empty() && !absent.is_empty() {
+        let names = absent.join(", ");
+        notes.push(format!("these baselines ran on none of the packs: {names}; an evaluation runs all of them"));
+    }
     notes
-}
-
-/// What becomes of a pack that the detector did not flag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Undetected {
-    Counts,
-    IsMiss,
-}
-
-struct ViewMaker<'a> {
-    answered: &'a Answered<'a>,
-    options: &'a Options,
-}
-
-impl ViewMaker<'_> {
-    fn view(&self, cases: &[&Case], undetected: Undetected) -> View {
-        let layout = Layout::new(cases);
-        let (packs, clusters) = (layout.packs(), layout.clusters().count());
-        let mut rows: Vec<Row> = if cases.is_empty() {
-            Vec::new()
-        } else {
-            self.answered.iter().map(|(name, packs)| self.row(name, packs, cases, undetected)).collect()
-        };
-        rows.sort_by(|a, b| {
-            let value = |row: &Row| row.scores.get(HEADLINE).value;
-            value(b).total_cmp(&value(a)).then_with(|| a.algorithm.cmp(&b.algorithm))
-        });
-        let chance = self.chance(&layout, cases, undetected);
-        View { packs, clusters, cells: layout.cells.len(), chance, rows }
-    }
-
-    fn row(&self, name: &str, packs: &BTreeMap<&str, &Outcome>, cases: &[&Case], undetected: Undetected) -> Row {
-        let whole = self.slice("", packs, cases, undetected);
-        let ran: Vec<&&Outcome> = cases.iter().filter_map(|case| packs.get(case.pack.as_str())).collect();
-        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        for outcome in ran.iter().filter(|outcome| outcome.answers.is_none()) {
-            let reason = outcome.reason.as_deref().unwrap_or("no reason recorded");
-            *reasons.entry(reason.to_owned()).or_default() += 1;
-        }
-        let slices = |text: fn(&Case) -> &str| {
-            let names = distinct(cases, text).into_iter();
-            names
-                .map(|value| {
-                    let part: Vec<&Case> = cases.iter().copied().filter(|case| text(case) == value).collect();
-                    self.slice(value, packs, &part, undetected)
-                })
-                .collect()
-        };
-        Row {
-            algorithm: name.to_owned(),
-            in_house: self.options.in_house.iter().any(|ours| ours == name),
-            packs: whole.packs,
-            clusters: whole.clusters,
-            failed: reasons.values().sum(),
-            reasons,
-            missing: cases.len() - ran.len(),
-            seconds: median(ran.iter().map(|outcome| outcome.seconds).collect()),
-            scores: whole.scores,
-            by_family: slices(|case| &case.family),
-            by_system: slices(|case| &case.system),
-        }
-    }
-
-    fn slice(&self, name: &str, packs: &BTreeMap<&str, &Outcome>, cases: &[&Case], undetected: Undetected) -> Slice {
-        let layout = Layout::new(cases);
-        let sums = layout.sums(&self.values(packs, cases, undetected));
-        Slice {
-            name: name.to_owned(),
-            packs: layout.packs(),
-            clusters: sums.clusters(),
-            chance: self.chance(&layout, cases, undetected),
-            scores: Estimates::new(&sums, layout.packs(), self.options.resamples, self.options.seed),
-        }
-    }
-
-    /// The value of each case: what is not answered is a miss.
-    fn values(&self, packs: &BTreeMap<&str, &Outcome>, cases: &[&Case], undetected: Undetected) -> Vec<Scores> {
-        let value = |case: &&Case| {
-            let answers = packs.get(case.pack.as_str())?.answers.as_deref()?;
-            counts(case, undetected).then(|| score(answers, case.truth(self.options.rule)))
-        };
-        cases.iter().map(|case| value(case).unwrap_or_default()).collect()
-    }
-
-    fn chance(&self, layout: &Layout, cases: &[&Case], undetected: Undetected) -> Scores {
-        let value = |case: &&Case| {
-            let truths = case.truth(self.options.rule).len();
-            if counts(case, undetected) { chance(case.candidates, truths) } else { Scores::default() }
-        };
-        let values: Vec<Scores> = cases.iter().map(value).collect();
-        Scores::from_array(layout.sums(&values).macro_mean())
-    }
-
-    fn comparisons(&self, cases: &[&Case]) -> Vec<Comparison> {
-        if cases.is_empty() {
-            return Vec::new();
-        }
-        let values: Vec<(&str, Vec<Scores>)> =
-            self.answered.iter().map(|(name, packs)| (*name, self.values(packs, cases, Undetected::Counts))).collect();
-        let columns: Vec<(&str, &[Scores])> = values.iter().map(|(name, values)| (*name, values.as_slice())).collect();
-        compare(&Layout::new(cases), &columns, HEADLINE, self.options)
-    }
-}
-
-fn counts(case: &Case, undetected: Undetected) -> bool {
-    case.detected || undetected == Undetected::Counts
-}
-
-fn median(mut seconds: Vec<f64>) -> Option<f64> {
-    seconds.retain(|value| value.is_finite());
-    seconds.sort_unstable_by(f64::total_cmp);
-    let upper = *seconds.get(seconds.len() / 2)?;
-    let lower = seconds[(seconds.len() - 1) / 2];
-    Some(lower + (upper - lower) / 2.0)
 }

@@ -1,6 +1,8 @@
 //! What goes into a board: the packs with their truth, and what the algorithms answered.
 
-use model::Answer;
+use std::collections::BTreeMap;
+
+use model::{Answer, Level, Onset};
 use serde::{Deserialize, Serialize};
 
 /// Where a pack comes from. Results of the two are never merged.
@@ -45,8 +47,48 @@ pub struct Case {
     pub truth_roots: Vec<String>,
     /// Every service of the public label. Empty for a no-fault control.
     pub truth_public: Vec<String>,
+    /// What fails at the levels below the service, where the truth says it.
+    #[serde(default)]
+    pub truth_levels: BTreeMap<Level, Vec<String>>,
     /// Number of services that could have been named.
     pub candidates: usize,
+    #[serde(default)]
+    pub difficulty: Difficulty,
+}
+
+/// How hard a pack is, fixed before any algorithm runs. What is not known is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Difficulty {
+    /// How far the fault moved the entrance: the largest relative change of an endpoint's mean duration, or ten times the
+    /// loss of its success rate, against the paired control where there is one and against the normal window else.
+    pub effect: Option<f64>,
+    /// Calls from the entrance to the nearest root; 0 at the entrance itself.
+    pub distance: Option<u32>,
+}
+
+impl Case {
+    /// The classes that the pack is in, one of each kind.
+    pub(crate) fn classes(&self) -> [String; 3] {
+        let effect = match self.difficulty.effect {
+            None => "effect: not known",
+            Some(effect) if effect < 0.5 => "effect: below 50 %",
+            Some(effect) if effect < 3.0 => "effect: 50 % to 300 %",
+            Some(_) => "effect: above 300 %",
+        };
+        let distance = match self.difficulty.distance {
+            None => "distance: not known",
+            Some(0 | 1) => "distance: 0 or 1 call",
+            Some(2) => "distance: 2 calls",
+            Some(_) => "distance: 3 calls or more",
+        };
+        let candidates = match self.candidates {
+            0 => "candidates: not known",
+            1..=15 => "candidates: 15 or fewer",
+            16..=30 => "candidates: 16 to 30",
+            _ => "candidates: more than 30",
+        };
+        [effect, distance, candidates].map(str::to_owned)
+    }
 }
 
 impl Case {
@@ -74,6 +116,15 @@ pub struct Outcome {
     pub reason: Option<String>,
     /// Wall time of the run.
     pub seconds: f64,
+    /// Largest resident memory, bytes.
+    #[serde(default)]
+    pub peak_memory: Option<u64>,
+    /// What it was told of the fault's start.
+    #[serde(default)]
+    pub onset: Onset,
+    /// A command that nothing kept apart from the rest of the machine.
+    #[serde(default)]
+    pub unconfined: bool,
 }
 
 /// What a hit is.
@@ -99,10 +150,19 @@ pub struct Options {
     pub permutations: usize,
     /// Algorithms that were devised in this project.
     pub in_house: Vec<String>,
+    /// Trivial methods that a real one has to beat. They are on every board; one that did not run is named.
+    pub baselines: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rule: Rule::Root, seed: 1, resamples: 2000, permutations: 10_000, in_house: Vec::new() }
+        Self {
+            rule: Rule::Root,
+            seed: 1,
+            resamples: 2000,
+            permutations: 10_000,
+            in_house: Vec::new(),
+            baselines: Vec::new(),
+        }
     }
 }

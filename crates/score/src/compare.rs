@@ -35,25 +35,40 @@ pub struct Comparison {
 
 /// Compares every pair; `columns` holds each algorithm's name and its value per case.
 pub fn compare(layout: &Layout, columns: &[(&str, &[Scores])], metric: Metric, options: &Options) -> Vec<Comparison> {
-    let mut list = Vec::new();
-    for (index, (first, a)) in columns.iter().enumerate() {
-        for (second, b) in &columns[index + 1..] {
-            let pair = Pair::new(layout, a, b, metric);
-            let (p, exact) = sign_flip(&pair.clusters, options);
-            list.push(Comparison {
-                first: (*first).to_owned(),
-                second: (*second).to_owned(),
-                metric,
-                difference: pair.clusters.iter().sum(),
-                p,
-                p_holm: p,
-                exact,
-                win: pair.win,
-                tie: pair.tie,
-                loss: pair.loss,
-            });
-        }
+    let mut pairs = Vec::new();
+    for (index, first) in columns.iter().enumerate() {
+        pairs.extend(columns[index + 1..].iter().map(|second| (*first, *second)));
     }
+    compare_pairs(layout, &pairs, metric, options)
+}
+
+/// A name and its value per case.
+pub type Column<'a> = (&'a str, &'a [Scores]);
+
+/// Compares the pairs that are given; the correction is over all of them.
+pub fn compare_pairs(
+    layout: &Layout,
+    pairs: &[(Column<'_>, Column<'_>)],
+    metric: Metric,
+    options: &Options,
+) -> Vec<Comparison> {
+    let compared = pairs.iter().map(|((first, a), (second, b))| {
+        let pair = Pair::new(layout, a, b, metric);
+        let (p, exact) = sign_flip(&pair.clusters, options);
+        Comparison {
+            first: (*first).to_owned(),
+            second: (*second).to_owned(),
+            metric,
+            difference: pair.clusters.iter().sum(),
+            p,
+            p_holm: p,
+            exact,
+            win: pair.win,
+            tie: pair.tie,
+            loss: pair.loss,
+        }
+    });
+    let mut list: Vec<Comparison> = compared.collect();
     holm(&mut list);
     list
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 use crate::layout::{Sums, add, cell_mean};
-use crate::ranking::Metric;
+use crate::ranking::{METRICS, Metric, Values};
 
 /// Distinct packs from which a bootstrap interval is given.
 const ENOUGH: usize = 10;
@@ -46,14 +46,19 @@ impl Estimate {
     }
 }
 
-/// The five metrics.
+/// A value and its interval for each metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimates {
     pub ac1: Estimate,
     pub ac3: Estimate,
     pub ac5: Estimate,
+    pub avg3: Estimate,
     pub avg5: Estimate,
     pub mrr: Estimate,
+    pub precision3: Estimate,
+    pub precision5: Estimate,
+    pub recall3: Estimate,
+    pub recall5: Estimate,
 }
 
 impl Estimates {
@@ -62,8 +67,13 @@ impl Estimates {
             Metric::Ac1 => &self.ac1,
             Metric::Ac3 => &self.ac3,
             Metric::Ac5 => &self.ac5,
+            Metric::Avg3 => &self.avg3,
             Metric::Avg5 => &self.avg5,
             Metric::Mrr => &self.mrr,
+            Metric::Precision3 => &self.precision3,
+            Metric::Precision5 => &self.precision5,
+            Metric::Recall3 => &self.recall3,
+            Metric::Recall5 => &self.recall5,
         }
     }
 
@@ -76,8 +86,8 @@ impl Estimates {
             let column = metric as usize;
             estimate(metric, values[column], packs, clusters, draws.iter().map(|draw| draw[column]).collect())
         });
-        let [ac1, ac3, ac5, avg5, mrr] = all;
-        Self { ac1, ac3, ac5, avg5, mrr }
+        let [ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5] = all;
+        Self { ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5 }
     }
 }
 
@@ -105,15 +115,15 @@ fn estimate(metric: Metric, value: f64, packs: usize, clusters: usize, mut draws
 
 /// Draws macro means: in each cell as many clusters as it has, with replacement. A cell of one cluster has no spread of
 /// its own; such cells draw from each other's clusters (collapsed strata), so that their spread is not taken for zero.
-fn bootstrap(sums: &Sums, resamples: usize, seed: u64) -> Vec<[f64; 5]> {
+fn bootstrap(sums: &Sums, resamples: usize, seed: u64) -> Vec<Values> {
     let mut random = Pcg64::seed_from_u64(seed);
     let (single, several): (Vec<_>, Vec<_>) = sums.cells.iter().partition(|cell| cell.len() == 1);
-    let single: Vec<[f64; 5]> = single.into_iter().map(cell_mean).collect();
+    let single: Vec<Values> = single.into_iter().map(cell_mean).collect();
     let cells = sums.cells.len() as f64;
     let mut drawn = Vec::new();
     (0..resamples)
         .map(|_| {
-            let mut total = [0.0; 5];
+            let mut total = [0.0; METRICS];
             for cell in &several {
                 drawn.clear();
                 drawn.extend((0..cell.len()).map(|_| cell[random.random_range(0..cell.len())]));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::case::Case;
-use crate::ranking::Scores;
+use crate::ranking::{METRICS, Scores, Values};
 
 /// The groups of some cases; indexes refer to the list that they were made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Layout {
     /// The values of each case, summed up by cluster and cell.
     pub fn sums(&self, values: &[Scores]) -> Sums {
         let cluster = |cluster: &Cluster| {
-            let mut sum = ClusterSum { total: [0.0; 5], samples: cluster.samples.len() as f64 };
+            let mut sum = ClusterSum { total: [0.0; METRICS], samples: cluster.samples.len() as f64 };
             for sample in &cluster.samples {
                 add(&mut sum.total, &mean(sample, values));
             }
@@ -64,22 +64,22 @@ impl Layout {
 }
 
 /// The mean over the repeats of one sample.
-pub fn mean(sample: &[usize], values: &[Scores]) -> [f64; 5] {
-    let mut total = [0.0; 5];
+pub fn mean(sample: &[usize], values: &[Scores]) -> Values {
+    let mut total = [0.0; METRICS];
     for &index in sample {
         add(&mut total, &values[index].array());
     }
     total.map(|value| value / sample.len() as f64)
 }
 
-pub fn add(total: &mut [f64; 5], more: &[f64; 5]) {
+pub fn add(total: &mut Values, more: &Values) {
     total.iter_mut().zip(more).for_each(|(total, more)| *total += more);
 }
 
 /// The sum of a cluster's samples and their number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterSum {
-    pub total: [f64; 5],
+    pub total: Values,
     pub samples: f64,
 }
 
@@ -91,8 +91,8 @@ pub struct Sums {
 
 impl Sums {
     /// The mean over cells of the means over their samples.
-    pub fn macro_mean(&self) -> [f64; 5] {
-        let mut total = [0.0; 5];
+    pub fn macro_mean(&self) -> Values {
+        let mut total = [0.0; METRICS];
         for cell in &self.cells {
             add(&mut total, &cell_mean(cell));
         }
@@ -104,8 +104,8 @@ impl Sums {
     }
 }
 
-pub fn cell_mean<'a>(clusters: impl IntoIterator<Item = &'a ClusterSum>) -> [f64; 5] {
-    let (mut total, mut samples) = ([0.0; 5], 0.0);
+pub fn cell_mean<'a>(clusters: impl IntoIterator<Item = &'a ClusterSum>) -> Values {
+    let (mut total, mut samples) = ([0.0; METRICS], 0.0);
     for cluster in clusters {
         add(&mut total, &cluster.total);
         samples += cluster.samples;
@@ -114,6 +114,6 @@ pub fn cell_mean<'a>(clusters: impl IntoIterator<Item = &'a ClusterSum>) -> [f64
 }
 
 /// The distinct values of one text of the cases, ascending.
-pub fn distinct<'a>(cases: &[&'a Case], text: impl Fn(&'a Case) -> &'a str) -> BTreeSet<&'a str> {
+pub fn distinct(cases: &[&Case], text: impl Fn(&Case) -> String) -> BTreeSet<String> {
     cases.iter().map(|case| text(case)).collect()
 }

@@ -8,10 +8,15 @@ mod case;
 mod compare;
 mod estimate;
 mod layout;
+mod paired;
 mod ranking;
+pub mod render;
 
-pub use board::{Board, Controls, EnvironmentBoard, Funnel, Row, Slice, View, board};
-pub use case::{Case, Environment, Options, Outcome, Rule};
+pub use board::{
+    Board, Controls, EnvironmentBoard, Flip, Funnel, LevelView, Misses, RobustnessRow, Row, Slice, View, board,
+};
+pub use case::{Case, Difficulty, Environment, Options, Outcome, Rule};
 pub use compare::Comparison;
 pub use estimate::{Estimate, Estimates, Method, clopper_pearson};
+pub use paired::{Paired, paired};
 pub use ranking::{Metric, Scores, chance, score};

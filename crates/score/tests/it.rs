@@ -1,8 +1,10 @@
 //! Whole boards: what counts, what does not, and which interval stands beside it.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails like the test itself")]
 
-use model::{Answer, Level};
-use score::{Board, Case, Environment, EnvironmentBoard, Method, Options, Outcome, Row, Rule, View, board};
+use std::collections::BTreeMap;
+
+use model::{Answer, Level, Onset};
+use score::{Board, Case, Difficulty, Environment, EnvironmentBoard, Method, Options, Outcome, Row, Rule, View, board};
 
 fn case(pack: &str, family: &str, point: &str, seed: u64) -> Case {
     Case {
@@ -18,7 +20,9 @@ fn case(pack: &str, family: &str, point: &str, seed: u64) -> Case {
         detected: true,
         truth_roots: vec!["root".to_owned()],
         truth_public: vec!["root".to_owned(), "peer".to_owned()],
+        truth_levels: BTreeMap::new(),
         candidates: 12,
+        difficulty: Difficulty::default(),
     }
 }
 
@@ -32,6 +36,9 @@ fn outcome(algorithm: &str, pack: &str, rank: Option<usize>) -> Outcome {
         answers: Some((1..=8).map(answer).collect()),
         reason: None,
         seconds: 0.5,
+        peak_memory: None,
+        onset: Onset::Known,
+        unconfined: false,
     }
 }
 
@@ -233,4 +240,75 @@ fn a_board_does_not_depend_on_the_order_of_its_input_and_survives_json() {
     assert_eq!(value["environments"][0]["ranking"]["rows"][0]["ac1"]["value"], 1.0);
     let back: Board = serde_json::from_str(&text).unwrap();
     assert_eq!(back.environments[0].funnel, first.environments[0].funnel);
+}
+
+#[test]
+fn a_board_is_printed_with_its_funnel_in_every_form() {
+    let (mut cases, mut outcomes) = campaign();
+    for case in &mut cases[20..] {
+        case.truth_roots = vec!["root".to_owned(), "other-2".to_owned()];
+        case.difficulty = Difficulty { effect: Some(2.0), distance: Some(3) };
+    }
+    cases[0].truth_levels = BTreeMap::from([(Level::Pod, vec!["root-0".to_owned()])]);
+    let pod = Answer { level: Level::Pod, name: "root-0".to_owned(), rank: 9, score: None };
+    outcomes
+        .iter_mut()
+        .find(|one| one.algorithm == "good" && one.pack == "p00")
+        .unwrap()
+        .answers
+        .as_mut()
+        .unwrap()
+        .push(pod);
+    outcomes[0].unconfined = true;
+    let early = |one: &Outcome| Outcome { onset: Onset::Early, answers: None, ..one.clone() };
+    outcomes.extend(outcomes.iter().filter(|one| one.algorithm == "good").map(early).collect::<Vec<_>>());
+    let options = Options { baselines: vec!["poor".to_owned(), "random".to_owned()], ..Options::default() };
+    let board = board(&cases, &outcomes, &options);
+    let board = simulated(&board);
+
+    assert_eq!(board.levels.len(), 1);
+    assert_eq!((board.levels[0].packs, board.levels[0].rows[0].name.as_str()), (1, "good"));
+    near(board.levels[0].rows[0].scores.ac1.value, 1.0);
+    let robust = &board.robustness[0];
+    assert_eq!((robust.algorithm.as_str(), robust.early.as_ref().unwrap().value), ("good", 0.0));
+    assert!(robust.known.value > 0.5 && robust.late.is_none());
+    // `perfect` and `good` differ wherever the latter has rank 4.
+    assert!(board.flips.iter().all(|flip| flip.right == "perfect") && board.flips.len() == 6, "{:?}", board.flips);
+    let good = row(&board.ranking, "good");
+    let several = good.by_roots.iter().find(|slice| slice.name == "several roots").unwrap();
+    assert_eq!(several.packs, 4);
+    near(several.scores.recall5.value, 1.0);
+    near(several.scores.precision5.value, 0.4);
+    assert!(good.by_difficulty.iter().any(|slice| slice.name == "distance: 3 calls or more" && slice.packs == 4));
+    assert!(row(&board.ranking, "poor").baseline && good.unconfined == 1);
+    assert!(board.notes.iter().any(|note| note.contains("baselines ran on none of the packs: random")));
+
+    let markdown = score::render::markdown(board, Rule::Root);
+    for part in ["24 submitted", "poor (baseline)", "by chance", "Level pod", "15 s early", "Several roots", "flip"] {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
+    let csv = score::render::csv(board);
+    let columns = csv.lines().next().unwrap().split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() == columns), "no field needs quotes here");
+    assert!(csv.contains("simulated,funnel,,,,,,,scored,24"), "{}", &csv[..400]);
+    let svg = score::render::svg(board, Rule::Root);
+    assert!(svg.starts_with("<svg ") && svg.contains("24 submitted") && svg.contains("Avg@5 by fault family"));
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+}
+
+#[test]
+fn two_evaluations_are_compared_algorithm_by_algorithm() {
+    let (cases, outcomes) = campaign();
+    let cases: Vec<&Case> = cases.iter().collect();
+    let worse: Vec<Outcome> = outcomes
+        .iter()
+        .filter(|one| one.algorithm != "poor")
+        .map(|one| Outcome { answers: one.answers.clone().filter(|_| one.algorithm != "good"), ..one.clone() })
+        .collect();
+    let paired = score::paired(&cases, &outcomes, &worse, &Options::default());
+    let names: Vec<&str> = paired.comparisons.iter().map(|pair| pair.first.as_str()).collect();
+    assert_eq!((paired.packs, names), (24, vec!["good", "perfect", "twin"]));
+    let good = &paired.comparisons[0];
+    assert!(good.difference > 0.5 && good.p_holm < 0.01 && good.loss == 0, "{good:?}");
+    assert_eq!((paired.comparisons[1].tie, paired.comparisons[1].p), (24, 1.0));
 }

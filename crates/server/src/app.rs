@@ -4,8 +4,11 @@ pub mod access;
 mod algorithm;
 mod board;
 mod container;
+mod dataset;
+mod difficulty;
 mod doctor;
 pub mod download;
+mod evaluation;
 pub mod event;
 mod execute;
 mod fault;
@@ -32,7 +35,7 @@ use std::time::Instant;
 
 use api::{Page, PageQuery, Pagination};
 use cluster::Cluster;
-use model::{Result, WallTime};
+use model::{Problem, Result, WallTime};
 use tokio::sync::watch;
 
 use crate::auth::{Access, Tokens};
@@ -55,6 +58,8 @@ pub struct Parts {
     pub limits: ExecutionLimits,
     /// The data folder; the file with the administrator's token is in it.
     pub data: PathBuf,
+    /// Why this machine cannot keep a command apart from the rest, if it cannot.
+    pub isolation: Option<Problem>,
 }
 
 /// The server's work, independent of HTTP. A handle: clones share everything.
@@ -139,6 +144,15 @@ impl App {
 
     fn limits(&self) -> ExecutionLimits {
         self.inner.parts.limits
+    }
+
+    /// # Errors
+    /// `algorithm.no_isolation` when this machine cannot keep a command apart from the rest.
+    fn isolation(&self) -> Result<()> {
+        let Some(why) = &self.inner.parts.isolation else { return Ok(()) };
+        let mut problem = Problem::new(why.kind, "algorithm.no_isolation", why.message.clone());
+        (problem.found, problem.expected, problem.fix) = (why.found.clone(), why.expected.clone(), why.fix.clone());
+        Err(problem)
     }
 
     fn started(&self) -> Instant {

@@ -6,7 +6,9 @@ mod algorithm;
 mod auth;
 mod board;
 mod container;
+mod dataset;
 mod doctor;
+mod evaluation;
 mod fault;
 mod health;
 mod injection;
@@ -81,7 +83,9 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(injection::file))
         .routes(routes!(injection::archive))
         .routes(routes!(injection::verify))
-        .routes(routes!(algorithm::algorithms))
+        .routes(routes!(algorithm::algorithms, algorithm::add))
+        .routes(routes!(algorithm::algorithm))
+        .routes(routes!(algorithm::test))
         .routes(routes!(algorithm::executions))
         .routes(routes!(algorithm::execution))
         .routes(routes!(algorithm::upload_ranking))
@@ -97,7 +101,18 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(project::execute))
         .routes(routes!(container::list))
         .routes(routes!(container::show))
+        .routes(routes!(evaluation::list, evaluation::create))
+        .routes(routes!(evaluation::compare))
+        .routes(routes!(evaluation::show))
+        .routes(routes!(evaluation::cancel))
+        .routes(routes!(dataset::list, dataset::create))
+        .routes(routes!(dataset::show))
+        .routes(routes!(dataset::versions))
+        .routes(routes!(dataset::manifest))
+        .routes(routes!(dataset::verify))
+        .routes(routes!(dataset::download))
         .routes(routes!(board::board))
+        .routes(routes!(board::export))
 }
 
 /// The document that `contracts/openapi.json` holds.

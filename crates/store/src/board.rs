@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use model::{
-    ErrorKind, ExecutionId, ExecutionState, GroupId, InjectionId, PackState, Problem, Result, SystemCode, Truth,
-    Verdict,
+    DatasetId, ErrorKind, EvaluationId, ExecutionId, ExecutionState, GroupId, InjectionId, Onset, PackState, Problem,
+    Result, RunId, SystemCode, Truth, Verdict,
 };
 use sea_orm::sea_query::{Expr, Func, Query, SelectStatement};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, FromQueryResult, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, Condition, EntityTrait, ExprTrait, FromQueryResult, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect,
 };
 use serde_json::Value;
 
 use crate::connect::Store;
-use crate::convert::{json as parse, seed_from_sql, word};
+use crate::convert::{json as parse, seed_from_sql, uuid, word};
 use crate::entity;
 use crate::execution::Role;
 use crate::failure::{Failure, Work};
@@ -22,18 +23,22 @@ use crate::failure::{Failure, Work};
 pub const MOST_CASES: u64 = 20_000;
 
 /// Which datapacks a board counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BoardFilter {
     /// `simulated` or `cluster`: never both.
     pub origin_kind: String,
     pub system: Option<String>,
     pub group: Option<GroupId>,
+    /// Only the datapacks of an evaluation, and only what ran for it.
+    pub evaluation: Option<EvaluationId>,
+    pub dataset: Option<DatasetId>,
 }
 
 /// One submitted injection, as far as a board needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoardCase {
     pub injection: InjectionId,
+    pub run: RunId,
     pub name: String,
     pub system: SystemCode,
     /// `none` for a control.
@@ -57,13 +62,17 @@ pub struct BoardExecution {
     pub algorithm: String,
     pub version: String,
     pub state: ExecutionState,
+    pub onset: Onset,
     pub reason: Option<String>,
     pub duration_s: f64,
+    pub peak_memory: Option<u64>,
+    pub isolation: Option<String>,
 }
 
 #[derive(Debug, FromQueryResult)]
 struct CaseRow {
     id: i32,
+    run_id: String,
     name: String,
     system_code: String,
     fault_name: String,
@@ -83,8 +92,11 @@ struct ExecutionRow {
     algorithm: String,
     algorithm_version: String,
     state: i32,
+    onset: String,
     reason: Option<String>,
     duration_s: f64,
+    peak_memory: Option<i64>,
+    isolation: Option<String>,
 }
 
 impl Store {
@@ -104,6 +116,7 @@ impl Store {
         }
         let columns = [
             Column::Id,
+            Column::RunId,
             Column::Name,
             Column::SystemCode,
             Column::FaultName,
@@ -136,11 +149,15 @@ impl Store {
             Column::Algorithm,
             Column::AlgorithmVersion,
             Column::State,
+            Column::Onset,
             Column::Reason,
             Column::DurationS,
+            Column::PeakMemory,
+            Column::Isolation,
         ];
         let ended = Condition::all().add(Column::State.ne(ExecutionState::Initial.code()));
-        let per_method = newest(filter, ended, &[Column::InjectionId, Column::Algorithm, Column::AlgorithmVersion]);
+        let per_method =
+            newest(filter, ended, &[Column::InjectionId, Column::Algorithm, Column::AlgorithmVersion, Column::Onset]);
         let rows = entity::execution::Entity::find()
             .select_only()
             .columns(columns)
@@ -157,8 +174,11 @@ impl Store {
                 algorithm: row.algorithm,
                 version: row.algorithm_version,
                 state: word("execution state", row.state, ExecutionState::from_code)?,
+                onset: word("onset", row.onset.as_str(), Onset::parse)?,
                 reason: row.reason,
                 duration_s: row.duration_s,
+                peak_memory: row.peak_memory.and_then(|bytes| u64::try_from(bytes).ok()),
+                isolation: row.isolation,
             })
         };
         Ok(rows.into_iter().map(read).collect::<Work<_>>()?)
@@ -189,10 +209,13 @@ impl Store {
 /// Numbers of the newest executions that count, one for each combination of `groups`.
 fn newest(filter: &BoardFilter, more: Condition, groups: &[entity::execution::Column]) -> SelectStatement {
     use entity::execution::Column;
-    let condition = more
-        .add(Column::Role.eq(Role::Algorithm.as_str()))
-        .add(Column::SupersededAt.is_null())
-        .add(Column::InjectionId.in_subquery(matching(filter)));
+    let condition =
+        more.add(Column::Role.eq(Role::Algorithm.as_str())).add(Column::InjectionId.in_subquery(matching(filter)));
+    let condition = match filter.evaluation {
+        // What an evaluation has scored stays scored, whatever became of the datapack since.
+        Some(evaluation) => condition.add(Column::Id.in_subquery(executions_of(evaluation))),
+        None => condition.add(Column::SupersededAt.is_null()).add(Column::Onset.eq(Onset::Known.as_str())),
+    };
     Query::select()
         .expr(Func::max(Expr::col(Column::Id)))
         .from(entity::execution::Entity)
@@ -208,13 +231,32 @@ fn matching(filter: &BoardFilter) -> SelectStatement {
         .add(Column::OriginKind.eq(filter.origin_kind.as_str()))
         .add(Column::InjectionId.is_not_null())
         .add_option(filter.system.as_deref().map(|code| Column::SystemCode.eq(code)))
-        .add_option(filter.group.map(|id| Column::GroupId.eq(id.to_string())));
+        .add_option(filter.group.map(|id| Column::GroupId.eq(id.to_string())))
+        .add_option(filter.evaluation.map(|id| Column::InjectionId.in_subquery(packs_of(id))))
+        .add_option(filter.dataset.map(|id| Column::InjectionId.in_subquery(members_of(id))));
     Query::select().column(Column::InjectionId).from(entity::run::Entity).cond_where(condition).to_owned()
+}
+
+fn executions_of(evaluation: EvaluationId) -> SelectStatement {
+    use entity::evaluation_item::{Column, Entity};
+    let of = Column::EvaluationId.eq(evaluation.0).and(Column::Done.eq(true));
+    Query::select().column(Column::ExecutionId).from(Entity).and_where(of).to_owned()
+}
+
+fn packs_of(evaluation: EvaluationId) -> SelectStatement {
+    use entity::evaluation_pack::{Column, Entity};
+    Query::select().column(Column::InjectionId).from(Entity).and_where(Column::EvaluationId.eq(evaluation.0)).to_owned()
+}
+
+fn members_of(dataset: DatasetId) -> SelectStatement {
+    use entity::dataset_member::{Column, Entity};
+    Query::select().column(Column::InjectionId).from(Entity).and_where(Column::DatasetId.eq(dataset.0)).to_owned()
 }
 
 fn case(row: CaseRow) -> Work<BoardCase> {
     Ok(BoardCase {
         injection: InjectionId(row.id),
+        run: RunId(uuid(&row.run_id)?),
         name: row.name,
         system: SystemCode::parse(&row.system_code)?,
         fault_name: row.fault_name,

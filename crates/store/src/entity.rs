@@ -246,7 +246,7 @@ entity!(execution = "executions" {
     role: String,
     injection_id: i32,
     run_id: String,
-    task_id: String,
+    task_id: Option<String>,
     state: i32,
     duration_s: f64,
     seed: i64,
@@ -258,6 +258,10 @@ entity!(execution = "executions" {
     superseded_at: Option<i64>,
     remote: bool,
     labels: Option<String>,
+    evaluation_id: Option<i32>,
+    peak_memory: Option<i64>,
+    isolation: Option<String>,
+    onset: String,
 });
 
 entity!(answer = "answers" {
@@ -288,6 +292,48 @@ entity!(evaluation = "evaluations" {
     name: String,
     definition: String,
     result: String,
+    created_at: i64,
+    reading_s: f64,
+    ranking_s: f64,
+    ended_at: Option<i64>,
+    cancelled_at: Option<i64>,
+    updated_at: i64,
+});
+
+entity!(
+    /// Every datapack that an evaluation was asked about; `excluded` says why no algorithm runs on it.
+    evaluation_pack = "evaluation_packs" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    evaluation_id: i32,
+    #[sea_orm(primary_key, auto_increment = false)]
+    injection_id: i32,
+    excluded: Option<String>,
+});
+
+entity!(
+    /// One algorithm on one datapack. An execution that has not ended belongs to the process that leases the pack.
+    evaluation_item = "evaluation_items" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    evaluation_id: i32,
+    #[sea_orm(primary_key, auto_increment = false)]
+    injection_id: i32,
+    #[sea_orm(primary_key, auto_increment = false)]
+    algorithm: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    algorithm_version: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    onset: String,
+    execution_id: Option<i32>,
+    done: bool,
+});
+
+entity!(command = "commands" {
+    #[sea_orm(primary_key)]
+    id: i32,
+    name: String,
+    version: String,
+    definition: String,
+    digest: String,
     created_at: i64,
 });
 
@@ -321,6 +367,8 @@ entity!(dataset = "datasets" {
     version: String,
     description: String,
     created_at: i64,
+    manifest: Option<String>,
+    digest: Option<String>,
 });
 
 entity!(dataset_member = "dataset_members" {

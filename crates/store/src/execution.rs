@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Answer, ErrorKind, ExecutionId, ExecutionState, InjectionId, Level, Problem, Result, RunId, TaskId, WallTime,
+    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, Onset, Problem, Result, RunId,
+    TaskId, WallTime,
 };
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -52,10 +53,18 @@ pub struct Execution {
     pub role: Role,
     pub injection: InjectionId,
     pub run: RunId,
-    pub task: TaskId,
+    /// The step of its run; absent when an evaluation ran it.
+    pub task: Option<TaskId>,
+    pub evaluation: Option<EvaluationId>,
     pub state: ExecutionState,
     /// Seconds that its process took.
     pub duration_s: f64,
+    /// Largest resident memory, bytes, where it was measured.
+    pub peak_memory: Option<u64>,
+    /// Of a command: how it was kept apart from the rest of the machine.
+    pub isolation: Option<String>,
+    /// What it was told of the fault's start.
+    pub onset: Onset,
     pub seed: u64,
     /// Its method runs elsewhere: the answer is uploaded.
     pub remote: bool,
@@ -85,6 +94,10 @@ pub struct NewExecution {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionResult {
     pub duration_s: f64,
+    /// Largest resident memory, bytes, where it was measured.
+    pub peak_memory: Option<u64>,
+    /// Of a command: how it was kept apart from the rest of the machine.
+    pub isolation: Option<String>,
     /// Empty when nobody told.
     pub candidates: Vec<String>,
     pub outcome: std::result::Result<Findings, TaskError>,
@@ -119,9 +132,13 @@ impl Execution {
             role: word("role", row.role.as_str(), Role::parse)?,
             injection: InjectionId(row.injection_id),
             run: RunId(uuid(&row.run_id)?),
-            task: TaskId(uuid(&row.task_id)?),
+            task: row.task_id.as_deref().map(uuid).transpose()?.map(TaskId),
+            evaluation: row.evaluation_id.map(EvaluationId),
             state: word("execution state", row.state, ExecutionState::from_code)?,
             duration_s: row.duration_s,
+            peak_memory: row.peak_memory.and_then(|bytes| u64::try_from(bytes).ok()),
+            isolation: row.isolation,
+            onset: word("onset", row.onset.as_str(), Onset::parse)?,
             seed: seed_from_sql(row.seed),
             remote: row.remote,
             labels: optional_json("labels", row.labels.as_deref())?.unwrap_or_else(|| json!({})),
@@ -230,29 +247,53 @@ pub(crate) async fn insert(
     new: &NewExecution,
     labels: Option<&Value>,
 ) -> Work<ExecutionId> {
+    let place = Place { run: &run.row.id, task: Some(task), evaluation: None, onset: Onset::Known };
+    insert_row(run.tx, &place, new, labels).await
+}
+
+/// What an execution belongs to.
+pub(crate) struct Place<'a> {
+    pub run: &'a str,
+    pub task: Option<TaskId>,
+    pub evaluation: Option<EvaluationId>,
+    pub onset: Onset,
+}
+
+/// Stores an execution that has not ended.
+pub(crate) async fn insert_row(
+    tx: &DatabaseTransaction,
+    place: &Place<'_>,
+    new: &NewExecution,
+    labels: Option<&Value>,
+) -> Work<ExecutionId> {
+    let now = WallTime::now().0;
     let row = entity::execution::Model {
         id: 0,
         algorithm: new.algorithm.clone(),
         algorithm_version: new.version.clone(),
         role: new.role.as_str().to_owned(),
         injection_id: new.injection.0,
-        run_id: run.row.id.clone(),
-        task_id: task.to_string(),
+        run_id: place.run.to_owned(),
+        task_id: place.task.map(|task| task.to_string()),
         state: ExecutionState::Initial.code(),
         duration_s: 0.0,
         seed: seed_to_sql(new.seed),
         candidates: None,
         reason: None,
         message: None,
-        created_at: run.now.0,
-        updated_at: run.now.0,
+        created_at: now,
+        updated_at: now,
         superseded_at: None,
         remote: new.remote,
         labels: labels.map(to_json),
+        evaluation_id: place.evaluation.map(|id| id.0),
+        peak_memory: None,
+        isolation: None,
+        onset: place.onset.as_str().to_owned(),
     };
     let mut row = row.into_active_model();
     row.id = ActiveValue::NotSet;
-    Ok(ExecutionId(entity::execution::Entity::insert(row).exec(run.tx).await?.last_insert_id))
+    Ok(ExecutionId(entity::execution::Entity::insert(row).exec(tx).await?.last_insert_id))
 }
 
 async fn reopen(run: &Locked<'_>, row: entity::execution::Model) -> Work<ExecutionId> {
@@ -298,10 +339,15 @@ pub(crate) async fn supersede(run: &Locked<'_>) -> Work<()> {
 pub(crate) async fn end(run: &Locked<'_>, task: TaskId, result: &ExecutionResult) -> Work<()> {
     let row = by_task(run.tx, task).await?;
     let row = row.ok_or_else(|| not_found("execution.unknown", "execution of the task", task))?;
-    end_row(run, &row, result).await
+    end_row(run.tx, &row, result).await
 }
 
-pub(crate) async fn end_row(run: &Locked<'_>, row: &entity::execution::Model, result: &ExecutionResult) -> Work<()> {
+/// Stores how an execution ended, once.
+pub(crate) async fn end_row(
+    tx: &DatabaseTransaction,
+    row: &entity::execution::Model,
+    result: &ExecutionResult,
+) -> Work<()> {
     let from = word("execution state", row.state, ExecutionState::from_code)?;
     if from != ExecutionState::Initial {
         return Err(already_ended(row).into());
@@ -309,22 +355,25 @@ pub(crate) async fn end_row(run: &Locked<'_>, row: &entity::execution::Model, re
     let to = from.change(if result.outcome.is_ok() { ExecutionState::Success } else { ExecutionState::Failed })?;
     let error = result.outcome.as_ref().err();
     let candidates = (!result.candidates.is_empty()).then(|| to_json(&result.candidates));
+    let peak = result.peak_memory.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let changed = entity::execution::Entity::update_many()
         .col_expr(Column::State, Expr::value(to.code()))
         .col_expr(Column::DurationS, Expr::value(result.duration_s))
+        .col_expr(Column::PeakMemory, Expr::value(peak))
+        .col_expr(Column::Isolation, Expr::value(result.isolation.clone()))
         .col_expr(Column::Candidates, Expr::value(candidates))
         .col_expr(Column::Reason, Expr::value(error.map(|error| fit(&error.code, 128))))
         .col_expr(Column::Message, Expr::value(error.map(|error| fit(&error.to_string(), 8000))))
-        .col_expr(Column::UpdatedAt, Expr::value(run.now.0))
+        .col_expr(Column::UpdatedAt, Expr::value(WallTime::now().0))
         .filter(Column::Id.eq(row.id))
         .filter(Column::State.eq(row.state))
-        .exec(run.tx)
+        .exec(tx)
         .await?;
     if changed.rows_affected != 1 {
         return Err(lost("execution"));
     }
     match &result.outcome {
-        Ok(findings) => insert_findings(run.tx, row.id, findings).await,
+        Ok(findings) => insert_findings(tx, row.id, findings).await,
         Err(_) => Ok(()),
     }
 }

@@ -55,7 +55,7 @@ impl Store {
             return Ok(now_applied);
         }
         for step in migration::steps() {
-            let sql = &render(step.sql, DbBackend::Sqlite);
+            let sql = &render(step.sqlite.unwrap_or(step.sql), DbBackend::Sqlite);
             let fresh = self
                 .write(|tx, _| {
                     Box::pin(async move {

@@ -4,6 +4,7 @@
 //! once. `{serial}` and `{tail}` stand for what the back ends spell differently.
 
 mod access;
+mod evaluation;
 mod provenance;
 mod registry;
 mod work;
@@ -12,12 +13,15 @@ mod work;
 pub(crate) struct Step {
     pub name: &'static str,
     pub sql: &'static str,
+    /// What SQLite takes in its place, where it has no such statement.
+    pub sqlite: Option<&'static str>,
 }
 
 /// Every step; a step's number is its place in this list, from 1.
 pub(crate) fn steps() -> impl ExactSizeIterator<Item = &'static Step> {
     static ALL: std::sync::LazyLock<Vec<&'static Step>> = std::sync::LazyLock::new(|| {
-        work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS).collect()
+        let earlier = work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS);
+        earlier.chain(evaluation::STEPS).collect()
     });
     ALL.iter().copied()
 }

@@ -1,43 +1,17 @@
-//! Projects, data sets and evaluations: what groups results.
+//! Projects: what runs and evaluations belong to.
 
-use model::{DatasetId, ErrorKind, EvaluationId, InjectionId, Problem, ProjectId, Result, WallTime};
+use model::{Problem, ProjectId, Result, WallTime};
 use sea_orm::{ActiveValue, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
-use serde_json::Value;
 
 use crate::connect::Store;
-use crate::convert::{json, to_json};
 use crate::entity;
-use crate::failure::{Failure, Work, is_duplicate};
-use crate::missing::not_found;
+use crate::failure::{Failure, is_duplicate};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     pub id: ProjectId,
     pub name: String,
     pub description: String,
-    pub created_at: WallTime,
-}
-
-/// A named, versioned set of datapacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dataset {
-    pub id: DatasetId,
-    pub name: String,
-    pub version: String,
-    pub description: String,
-    pub members: Vec<InjectionId>,
-    pub created_at: WallTime,
-}
-
-/// A score over many executions, as it was computed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
-    pub id: EvaluationId,
-    pub project: ProjectId,
-    pub name: String,
-    /// What was evaluated, and how: JSON.
-    pub definition: Value,
-    pub result: Value,
     pub created_at: WallTime,
 }
 
@@ -140,112 +114,5 @@ impl Store {
             })
         })
         .await
-    }
-
-    /// Stores a data set.
-    ///
-    /// # Errors
-    /// `dataset.exists` when the name and version are taken.
-    pub async fn add_dataset(
-        &self,
-        name: &str,
-        version: &str,
-        description: &str,
-        members: &[InjectionId],
-    ) -> Result<DatasetId> {
-        self.write(|tx, _| {
-            Box::pin(async move {
-                let row = entity::dataset::Model {
-                    id: 0,
-                    name: name.to_owned(),
-                    version: version.to_owned(),
-                    description: description.to_owned(),
-                    created_at: WallTime::now().0,
-                };
-                let mut row = row.into_active_model();
-                row.id = ActiveValue::NotSet;
-                let id = match entity::dataset::Entity::insert(row).exec(tx).await {
-                    Ok(inserted) => inserted.last_insert_id,
-                    Err(error) if is_duplicate(&error) => {
-                        let problem =
-                            Problem::new(ErrorKind::Conflict, "dataset.exists", "the data set exists already");
-                        return Err(problem.found(format!("`{name}` {version}")).fix("use a new version").into());
-                    }
-                    Err(error) => return Err(error.into()),
-                };
-                for part in members.chunks(400) {
-                    let rows = part.iter().map(|member| {
-                        entity::dataset_member::Model { dataset_id: id, injection_id: member.0 }.into_active_model()
-                    });
-                    entity::dataset_member::Entity::insert_many(rows).exec_without_returning(tx).await?;
-                }
-                Ok(DatasetId(id))
-            })
-        })
-        .await
-    }
-
-    /// Every data set with its members, oldest first.
-    pub async fn datasets(&self) -> Result<Vec<Dataset>> {
-        use entity::dataset_member::Column;
-        let rows = entity::dataset::Entity::find().order_by_asc(entity::dataset::Column::Id).all(self.reader()).await;
-        let mut datasets = Vec::new();
-        for row in rows.map_err(Failure::from)? {
-            let members = entity::dataset_member::Entity::find()
-                .filter(Column::DatasetId.eq(row.id))
-                .order_by_asc(Column::InjectionId)
-                .all(self.reader())
-                .await
-                .map_err(Failure::from)?;
-            datasets.push(Dataset {
-                id: DatasetId(row.id),
-                name: row.name,
-                version: row.version,
-                description: row.description,
-                members: members.into_iter().map(|member| InjectionId(member.injection_id)).collect(),
-                created_at: WallTime(row.created_at),
-            });
-        }
-        Ok(datasets)
-    }
-
-    /// Keeps an evaluation as it was computed.
-    pub async fn add_evaluation(
-        &self,
-        project: ProjectId,
-        name: &str,
-        definition: &Value,
-        result: &Value,
-    ) -> Result<EvaluationId> {
-        self.write(|tx, _| {
-            Box::pin(async move {
-                let row = entity::evaluation::Model {
-                    id: 0,
-                    project_id: project.0,
-                    name: name.to_owned(),
-                    definition: to_json(definition),
-                    result: to_json(result),
-                    created_at: WallTime::now().0,
-                };
-                let mut row = row.into_active_model();
-                row.id = ActiveValue::NotSet;
-                Ok(EvaluationId(entity::evaluation::Entity::insert(row).exec(tx).await?.last_insert_id))
-            })
-        })
-        .await
-    }
-
-    /// One evaluation.
-    ///
-    /// # Errors
-    /// `evaluation.unknown`.
-    pub async fn evaluation(&self, id: EvaluationId) -> Result<Evaluation> {
-        let row = entity::evaluation::Entity::find_by_id(id.0).one(self.reader()).await.map_err(Failure::from)?;
-        let row = row.ok_or_else(|| not_found("evaluation.unknown", "evaluation", id))?;
-        let parts: Work<(Value, Value)> =
-            json("definition", &row.definition).and_then(|definition| Ok((definition, json("result", &row.result)?)));
-        let (definition, result) = parts?;
-        let created_at = WallTime(row.created_at);
-        Ok(Evaluation { id, project: ProjectId(row.project_id), name: row.name, definition, result, created_at })
     }
 }

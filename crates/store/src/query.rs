@@ -1,6 +1,9 @@
 //! Lists: a page of what matches a filter, with the number of all that do.
 
-use model::{ExecutionState, GroupId, InjectionId, PackState, ProjectId, Result, RunId, RunState, TaskKind, TaskState};
+use model::{
+    EvaluationId, ExecutionState, GroupId, InjectionId, PackState, ProjectId, Result, RunId, RunState, TaskKind,
+    TaskState,
+};
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
@@ -30,7 +33,7 @@ impl Page {
         Self { number, size }
     }
 
-    fn offset(self) -> u64 {
+    pub(crate) fn offset(self) -> u64 {
         u64::from(self.number.saturating_sub(1)) * u64::from(self.size)
     }
 }
@@ -90,6 +93,7 @@ pub struct ExecutionFilter {
     pub run: Option<RunId>,
     pub project: Option<ProjectId>,
     pub group: Option<GroupId>,
+    pub evaluation: Option<EvaluationId>,
 }
 
 impl Store {
@@ -149,6 +153,7 @@ impl Store {
             .add_option(filter.injection.map(|id| Column::InjectionId.eq(id.0)))
             .add_option(filter.run.map(|id| Column::RunId.eq(id.to_string())))
             .add_option(filter.project.map(|id| Column::RunId.in_subquery(runs_in(id))))
+            .add_option(filter.evaluation.map(|id| Column::EvaluationId.eq(id.0)))
             .add_option(filter.group.map(|id| Column::RunId.in_subquery(runs_of(id))));
         let select = entity::execution::Entity::find().filter(condition);
         self.list(select, |select| select.order_by_desc(Column::Id), page, Execution::read).await

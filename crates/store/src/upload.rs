@@ -48,8 +48,14 @@ impl Store {
                     if run.state()?.is_terminal() {
                         return Err(too_late(&row).into());
                     }
-                    let result = ExecutionResult { duration_s, candidates: Vec::new(), outcome: Ok(findings.clone()) };
-                    execution::end_row(&run, &row, &result).await?;
+                    let result = ExecutionResult {
+                        duration_s,
+                        peak_memory: None,
+                        isolation: None,
+                        candidates: Vec::new(),
+                        outcome: Ok(findings.clone()),
+                    };
+                    execution::end_row(run.tx, &row, &result).await?;
                     let words = format!("{} handed over its answer", row.algorithm);
                     let payload = json!({"execution_id": id, "algorithm": row.algorithm});
                     run.tell(None, NewEvent::new("execution.uploaded", words).payload(payload));

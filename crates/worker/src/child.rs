@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use model::{ErrorKind, Problem, Result};
+use model::{Answer, ErrorKind, Onset, Problem, Result};
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
+/// How often a child's progress is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 /// Characters of a child's last words that are kept.
 const LONGEST_WORDS: usize = 2000;
 
@@ -31,16 +33,52 @@ impl Default for Limits {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Order {
-    Detect { pack: PathBuf, load_generators: Vec<String>, profile: serde_json::Value },
-    Rank { pack: PathBuf, load_generators: Vec<String>, algorithm: String, seed: u64 },
+    Detect {
+        pack: PathBuf,
+        load_generators: Vec<String>,
+        profile: serde_json::Value,
+    },
+    /// The pack is read once for all tasks. The answer is one [`Line`] of JSON after the other.
+    Rank {
+        pack: PathBuf,
+        load_generators: Vec<String>,
+        tasks: Vec<RankTask>,
+    },
 }
 
-/// What a child answers to [`Order::Rank`].
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ranking {
-    /// Whom the algorithm could have named: the same list for all of them.
-    pub candidates: Vec<String>,
-    pub answers: Vec<model::Answer>,
+/// One algorithm on the pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankTask {
+    pub algorithm: String,
+    pub seed: u64,
+    /// What it is told of the fault's start.
+    pub onset: Onset,
+}
+
+/// What a child says while it ranks, as soon as it is so.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum Line {
+    /// The pack is read. Whom an algorithm may name is the same for all of them.
+    Read {
+        seconds: f64,
+        candidates: Vec<String>,
+    },
+    Start {
+        task: usize,
+    },
+    Answer {
+        task: usize,
+        seconds: f64,
+        peak_memory: Option<u64>,
+        answers: Vec<Answer>,
+    },
+    Refusal {
+        task: usize,
+        seconds: f64,
+        peak_memory: Option<u64>,
+        problem: Problem,
+    },
 }
 
 /// How a child ended that did not answer.
@@ -93,64 +131,123 @@ pub fn problem_file(answer: &Path) -> PathBuf {
     answer.with_extension("problem.json")
 }
 
-/// The answer file's bytes and the seconds that it took, or how the child died.
-pub type Ended = std::result::Result<(Vec<u8>, f64), Death>;
-
-/// Runs `program exec ORDER OUT` in `folder`, which is made and removed here.
-///
-/// # Errors
-/// Only what is our own fault or the machine's: a folder that cannot be written, a program that cannot be started.
-pub async fn run(program: &Path, folder: &Path, order: &Order, limits: Limits) -> Result<Ended> {
-    let unwritable = |error: std::io::Error| {
-        Problem::new(ErrorKind::Unavailable, "exec.folder_unwritable", "the working folder of a child cannot be used")
-            .place(folder.display().to_string())
-            .cause(error)
-    };
-    if folder.exists() {
-        std::fs::remove_dir_all(folder).map_err(unwritable)?;
-    }
-    std::fs::create_dir_all(folder).map_err(unwritable)?;
-    let order_file = folder.join("order.json");
-    let answer_file = folder.join("answer.json");
-    let text = serde_json::to_vec_pretty(order).map_err(|error| Problem::internal("exec.order", error.to_string()))?;
-    std::fs::write(&order_file, text).map_err(unwritable)?;
-    let ended = wait(program, &order_file, &answer_file, limits).await?;
-    std::fs::remove_dir_all(folder).map_err(unwritable)?;
-    Ok(ended)
+/// What a child left in its answer file, the seconds that it took, and how it died if it did.
+#[derive(Debug)]
+pub struct Ended {
+    pub bytes: Vec<u8>,
+    pub seconds: f64,
+    pub death: Option<Death>,
 }
 
-async fn wait(program: &Path, order: &Path, answer: &Path, limits: Limits) -> Result<Ended> {
-    let start = Instant::now();
-    let child = Command::new(program)
-        .arg("exec")
-        .arg("--memory-mib")
-        .arg(limits.memory_mib.to_string())
-        .arg(order)
-        .arg(answer)
-        .env_remove("AEGIS_KILL_POINT")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| {
-            Problem::new(ErrorKind::Missing, "exec.not_started", "the child program cannot be started")
-                .place(program.display().to_string())
-                .cause(error)
-        })?;
-    let Ok(ended) = tokio::time::timeout(Duration::from_secs(limits.seconds), child.wait_with_output()).await else {
-        return Ok(Err(Death::TimedOut));
-    };
-    let output = ended.map_err(|error| Problem::internal("exec.wait", error.to_string()))?;
-    if !output.status.success() {
-        return Ok(Err(death(output, answer)));
+/// A child that is to be started.
+#[derive(Debug, Clone, Copy)]
+pub struct Child<'a> {
+    /// The program that is run as `PROGRAM exec …`.
+    pub program: &'a Path,
+    /// Made and removed here.
+    pub folder: &'a Path,
+    /// Threads that it computes with; all processors when absent.
+    pub threads: Option<usize>,
+    /// The time is that between two signs of progress: a child that ranks has it for each of its tasks.
+    pub limits: Limits,
+}
+
+impl Child<'_> {
+    /// Runs one order.
+    ///
+    /// # Errors
+    /// Only what is our own fault or the machine's: a folder that cannot be written, a program that cannot be started.
+    pub async fn run(&self, order: &Order) -> Result<Ended> {
+        let unwritable = |error: std::io::Error| unwritable(self.folder, error);
+        empty_folder(self.folder)?;
+        let order_file = self.folder.join("order.json");
+        let answer_file = self.folder.join("answer.json");
+        let text =
+            serde_json::to_vec_pretty(order).map_err(|error| Problem::internal("exec.order", error.to_string()))?;
+        std::fs::write(&order_file, text).map_err(unwritable)?;
+        let ended = self.wait(&order_file, &answer_file).await?;
+        std::fs::remove_dir_all(self.folder).map_err(unwritable)?;
+        Ok(ended)
     }
-    match std::fs::read(answer) {
-        Ok(bytes) => Ok(Ok((bytes, start.elapsed().as_secs_f64()))),
-        Err(error) => Ok(Err(Death::Failed(
-            Problem::new(ErrorKind::Failed, "algorithm.no_answer", "it ended well but left no answer").cause(error),
-        ))),
+
+    async fn wait(&self, order: &Path, answer: &Path) -> Result<Ended> {
+        let start = Instant::now();
+        let mut command = Command::new(self.program);
+        command.arg("exec").arg("--memory-mib").arg(self.limits.memory_mib.to_string());
+        if let Some(threads) = self.threads {
+            command.arg("--threads").arg(threads.to_string());
+        }
+        let child = command
+            .arg(order)
+            .arg(answer)
+            .env_remove("AEGIS_KILL_POINT")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| not_started(self.program, error))?;
+        let Some(ended) = progressing(child.wait_with_output(), answer, self.limits).await else {
+            // What was answered before the time was over is kept.
+            return Ok(partial(answer, start, Death::TimedOut));
+        };
+        let output = ended.map_err(|error| Problem::internal("exec.wait", error.to_string()))?;
+        if !output.status.success() {
+            return Ok(partial(answer, start, death(output, answer)));
+        }
+        match std::fs::read(answer) {
+            Ok(bytes) => Ok(Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: None }),
+            Err(error) => Ok(partial(answer, start, Death::Failed(no_answer().cause(error)))),
+        }
     }
+}
+
+/// A child's end, unless it shows no progress for its time: then nothing, and it is killed by being dropped.
+async fn progressing<T>(end: impl Future<Output = T>, answer: &Path, limits: Limits) -> Option<T> {
+    let mut end = std::pin::pin!(end);
+    let (mut length, mut since) = (0, Instant::now());
+    loop {
+        tokio::select! {
+            ended = &mut end => return Some(ended),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let now = std::fs::metadata(answer).map_or(0, |file| file.len());
+        if now != length {
+            (length, since) = (now, Instant::now());
+        }
+        if since.elapsed() >= Duration::from_secs(limits.seconds) {
+            return None;
+        }
+    }
+}
+
+fn partial(answer: &Path, start: Instant, death: Death) -> Ended {
+    let bytes = std::fs::read(answer).unwrap_or_default();
+    Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: Some(death) }
+}
+
+fn no_answer() -> Problem {
+    Problem::new(ErrorKind::Failed, "algorithm.no_answer", "it ended well but left no answer")
+}
+
+/// Makes a working folder, empty.
+pub fn empty_folder(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).map_err(|error| unwritable(folder, error))?;
+    }
+    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, error))
+}
+
+pub fn unwritable(folder: &Path, error: std::io::Error) -> Problem {
+    Problem::new(ErrorKind::Unavailable, "exec.folder_unwritable", "the working folder of a child cannot be used")
+        .place(folder.display().to_string())
+        .cause(error)
+}
+
+pub fn not_started(program: &Path, error: std::io::Error) -> Problem {
+    Problem::new(ErrorKind::Missing, "exec.not_started", "the child program cannot be started")
+        .place(program.display().to_string())
+        .cause(error)
 }
 
 /// How a child died: what it handed over says most, then its last words, then how it ended.

@@ -58,3 +58,6 @@ pub const POINTS: &[&str] = &[
     "collect_result.before-release",
     "collect_result.after-release",
 ];
+
+/// Those of an evaluation, in their order.
+pub const EVALUATION_POINTS: &[&str] = &["evaluation.before-record", "evaluation.after-record"];

@@ -3,10 +3,15 @@
 //! A step says how it ended ([`step::Outcome`]); this file turns that into one transaction of the store. Nothing here
 //! assumes that the process lives on: every wait is stored, every claim is a lease, every effect can be found again.
 
+mod answer_file;
 pub mod child;
+pub mod confine;
+mod evaluate;
+mod external;
 pub mod killpoint;
 mod limit;
 mod profile;
+mod rank;
 mod settle;
 mod step;
 mod sweep;
@@ -49,6 +54,8 @@ pub struct Parts {
     pub incarnation: IncarnationId,
     /// How many tasks run at once.
     pub capacity: usize,
+    /// Where the API listens on this machine, `127.0.0.1:PORT`, for commands that hand over their answer by HTTP.
+    pub server: Option<String>,
 }
 
 /// Works until `stop` becomes true; then lets the running steps end and returns.
@@ -58,7 +65,11 @@ pub struct Parts {
 pub async fn run(parts: Parts, mut stop: watch::Receiver<bool>) -> Result<()> {
     let parts = Arc::new(parts);
     let pulse = tokio::spawn(beat(Arc::clone(&parts)));
+    let evaluations = tokio::spawn(evaluate::run(Arc::clone(&parts), stop.clone()));
     let worked = work(&parts, &mut stop).await;
+    if let Err(error) = evaluations.await {
+        tracing::error!("the evaluations ended abnormally: {error}");
+    }
     pulse.abort();
     worked
 }

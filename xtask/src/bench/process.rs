@@ -134,6 +134,16 @@ pub fn cpu_seconds(pid: u32) -> Result<f64> {
     Ok((user + system) / 100.0)
 }
 
+/// Processor time of the children that a process has waited for, seconds.
+pub fn children_cpu_seconds(pid: u32) -> Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // As above; those of the children are the 16th and 17th field.
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok());
+    let (user, system) = ticks(13).zip(ticks(14)).context("the kernel tells no processor time")?;
+    Ok((user + system) / 100.0)
+}
+
 fn status_mib(pid: u32, key: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key));

@@ -1,9 +1,9 @@
 //! `board`: the scores of the algorithms.
 
-use api::board::{Board, BoardQuery, BoardRow, Figure};
+use api::board::{Board, BoardQuery, BoardRow, Comparison, ExportQuery, Figure};
 use clap::Args;
 use client::Failure;
-use model::counted;
+use model::{ErrorKind, Problem, counted};
 
 use super::Done;
 use crate::error::Exit;
@@ -18,20 +18,33 @@ pub struct Arguments {
     /// Only the runs of one submission
     #[arg(long, value_name = "ID")]
     group_id: Option<String>,
+    /// Only one evaluation
+    #[arg(long, value_name = "ID")]
+    evaluation: Option<i32>,
+    /// Only the datapacks of a data set, NAME (its newest version) or NAME:VERSION
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
     /// Only one row
     #[arg(long, value_parser = ["ranking", "pipeline", "detected only"])]
     row: Option<String>,
-    /// Which services of the ground truth count as a hit
-    #[arg(long, value_parser = ["root", "public"], default_value = "root")]
-    rule: String,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// In which form a board is wanted.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Form {
+    /// Which services of the ground truth count as a hit; those in role root by default
+    #[arg(long, value_parser = ["root", "public"])]
+    pub rule: Option<String>,
+    /// As a document: Markdown, CSV, JSON or a picture
+    #[arg(long, value_parser = ["md", "csv", "json", "svg"])]
+    format: Option<String>,
 }
 
 const COLUMNS: &[Column<BoardRow>] = &[
     ("ROW", |r| r.row.clone()),
-    ("ALGORITHM", |r| {
-        let mark = if r.in_house { " (in-house)" } else { "" };
-        format!("{}{mark}", r.algorithm)
-    }),
+    ("ALGORITHM", marked),
     ("PACKS", |r| r.packs.to_string()),
     ("CLUSTERS", |r| r.clusters.to_string()),
     ("FAILED", |r| r.failures.to_string()),
@@ -39,9 +52,38 @@ const COLUMNS: &[Column<BoardRow>] = &[
     ("AC@1", |r| figure(&r.ac1)),
     ("AC@3", |r| figure(&r.ac3)),
     ("AC@5", |r| figure(&r.ac5)),
+    ("AVG@3", |r| figure(&r.avg3)),
     ("AVG@5", |r| figure(&r.avg5)),
     ("MRR", |r| figure(&r.mrr)),
+    ("SECONDS", |r| r.seconds.map_or_else(|| "-".into(), |seconds| format!("{seconds:.3}"))),
+    ("MIB", |r| r.peak_memory.map_or_else(|| "-".into(), |bytes| (bytes >> 20).to_string())),
 ];
+
+pub const PAIRS: &[Column<Comparison>] = &[
+    ("FIRST", |c| c.first.clone()),
+    ("SECOND", |c| c.second.clone()),
+    ("METRIC", |c| c.metric.clone()),
+    ("DIFFERENCE", |c| format!("{:+.3}", c.difference)),
+    ("P", |c| format!("{:.4}", c.p)),
+    ("P-HOLM", |c| format!("{:.4}", c.p_holm)),
+    ("WIN/TIE/LOSS", |c| format!("{}/{}/{}", c.wins, c.ties, c.losses)),
+];
+
+/// The name with what a reader has to know about it.
+fn marked(row: &BoardRow) -> String {
+    let mut name = row.algorithm.clone();
+    if row.version != "builtin" {
+        name = format!("{name}:{}", row.version);
+    }
+    for (set, mark) in
+        [(row.baseline, " (baseline)"), (row.in_house, " (in-house)"), (row.not_isolated > 0, " (not isolated)")]
+    {
+        if set {
+            name.push_str(mark);
+        }
+    }
+    name
+}
 
 fn figure(figure: &Figure) -> String {
     match (figure.low, figure.high) {
@@ -55,8 +97,13 @@ pub fn run(arguments: Arguments, session: &Session) -> Done {
         system: arguments.system,
         group_id: arguments.group_id,
         row: arguments.row,
-        rule: Some(arguments.rule),
+        rule: arguments.form.rule.clone(),
+        evaluation: arguments.evaluation,
+        dataset: arguments.dataset,
     };
+    if document(session, &arguments.form, &query)? {
+        return Ok(Exit::Success);
+    }
     let board = session.client()?.board(&query)?;
     match session.out.format {
         Format::Table => print(session, &board)?,
@@ -66,8 +113,45 @@ pub fn run(arguments: Arguments, session: &Session) -> Done {
     Ok(Exit::Success)
 }
 
-fn print(session: &Session, board: &Board) -> Result<(), Failure> {
-    session.out.write(&format!("packs: {}; hit = {}; onset {}\n\n", board.origin, board.rule, board.onset))?;
+/// Writes the board as the document that was asked for; false when none was.
+pub fn document(session: &Session, form: &Form, query: &BoardQuery) -> Result<bool, Failure> {
+    let Some(format) = &form.format else { return Ok(false) };
+    let client = session.client()?;
+    if format == "json" {
+        let text = serde_json::to_string_pretty(&client.board(query)?)
+            .map_err(|error| Problem::internal("board.unwritable", error.to_string()))?;
+        session.out.write(&format!("{text}\n"))?;
+        return Ok(true);
+    }
+    let wanted = ExportQuery {
+        format: format.clone(),
+        system: query.system.clone(),
+        group_id: query.group_id.clone(),
+        rule: query.rule.clone(),
+        evaluation: query.evaluation,
+        dataset: query.dataset.clone(),
+    };
+    let text = client.board_document(&wanted)?.into_body().read_to_string().map_err(|error| {
+        let problem = Problem::new(ErrorKind::Unavailable, "download.broken", "the board broke off");
+        Failure::from(problem.found(error.to_string()))
+    })?;
+    session.out.write(&text)?;
+    Ok(true)
+}
+
+pub fn print(session: &Session, board: &Board) -> Result<(), Failure> {
+    let funnel = board.funnel;
+    session.out.write(&format!(
+        "packs: {}; hit = {}; onset {}\nfunnel: {} submitted, {} completed, {} exposed, {} valid, {} scored\n\n",
+        board.origin,
+        board.rule,
+        board.onset,
+        funnel.submitted,
+        funnel.completed,
+        funnel.exposed,
+        funnel.valid,
+        funnel.scored
+    ))?;
     session.out.table(&board.rows, COLUMNS)?;
     let mut text = String::from("\n");
     for view in &board.views {
@@ -84,10 +168,33 @@ fn print(session: &Session, board: &Board) -> Result<(), Failure> {
         ));
     }
     text.push_str(&format!("{}\n", board.definition));
-    if board.controls.packs > 0 {
+    let controls = &board.controls;
+    if let Some(rate) = &controls.false_alarm_rate {
+        let mark = if controls.packs < 100 { " (fewer than 100 controls)" } else { "" };
         text.push_str(&format!(
-            "no-fault controls: {}, false alarms: {}\n",
-            board.controls.packs, board.controls.false_alarms
+            "no-fault controls: {}, false alarms: {}, rate {}{mark}\n",
+            controls.packs,
+            controls.false_alarms,
+            figure(rate)
+        ));
+    }
+    if let Some(rate) = &controls.miss_rate {
+        text.push_str(&format!(
+            "the detector missed {} of {} packs with a fault, rate {}\n",
+            controls.misses,
+            controls.faulty,
+            figure(rate)
+        ));
+    }
+    for row in &board.robustness {
+        let told = |figure: &Option<Figure>| figure.as_ref().map_or_else(|| "-".into(), self::figure);
+        text.push_str(&format!(
+            "onset, {} Avg@5: known {}, 15 s early {}, 15 s late {}, detected {}\n",
+            row.algorithm,
+            figure(&row.known),
+            told(&row.early),
+            told(&row.late),
+            told(&row.detected)
         ));
     }
     for excluded in &board.excluded {

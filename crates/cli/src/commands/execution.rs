@@ -28,6 +28,9 @@ pub enum Command {
         /// Only executions of one method
         #[arg(long, value_name = "NAME")]
         algorithm: Option<String>,
+        /// Only executions that one evaluation ran, by number
+        #[arg(long, value_name = "ID")]
+        evaluation: Option<i32>,
         #[command(flatten)]
         paging: Paging,
     },
@@ -116,10 +119,26 @@ fn pair(normal: Option<f64>, abnormal: Option<f64>, factor: f64) -> String {
     format!("{} -> {}", text(normal), text(abnormal))
 }
 
+/// Shows the only execution of an evaluation; one that failed ends the program as a failed workflow.
+pub fn of_evaluation(session: &Session, evaluation: i32) -> Done {
+    let client = session.client()?;
+    let query = ExecutionQuery { evaluation_id: Some(evaluation), ..ExecutionQuery::default() };
+    let Some(execution) = client.executions(&query)?.items.into_iter().next() else {
+        let problem = model::Problem::new(
+            model::ErrorKind::Failed,
+            "algorithm.not_run",
+            "the datapack cannot be read any more, so the algorithm was not run on it",
+        );
+        return Err(Failure::from(problem.fix("`aegisctl datapack verify` says what is wrong with it")));
+    };
+    get(session, &client.execution(execution.id.0)?)?;
+    Ok(if execution.state == model::ExecutionState::Success { Exit::Success } else { Exit::WorkflowFailed })
+}
+
 pub fn run(command: Command, session: &Session) -> Done {
     let client = session.client()?;
     match command {
-        Command::List { state, datapack, algorithm, paging } => {
+        Command::List { state, datapack, algorithm, evaluation, paging } => {
             session.out.pages(&paging, COLUMNS, |page| {
                 client.executions(&ExecutionQuery {
                     page: page.page,
@@ -127,6 +146,7 @@ pub fn run(command: Command, session: &Session) -> Done {
                     state: state.clone(),
                     datapack_id: datapack,
                     algorithm: algorithm.clone(),
+                    evaluation_id: evaluation,
                 })
             })?;
         }
@@ -185,6 +205,9 @@ fn get(session: &Session, detail: &ExecutionDetail) -> Result<(), Failure> {
             ("Reason", or_dash(execution.reason.as_ref())),
             ("Message", or_dash(execution.message.as_ref())),
             ("Seconds", format!("{:.2}", execution.duration)),
+            ("Memory", execution.peak_memory.map_or_else(|| "-".into(), |bytes| format!("{} MiB", bytes >> 20))),
+            ("Isolation", or_dash(execution.isolation.as_ref())),
+            ("Onset", execution.onset.clone()),
             ("Run", execution.trace_id.to_string()),
         ]
     })?;

@@ -13,6 +13,8 @@ mod damage;
 mod demo;
 mod determinism;
 mod disk;
+mod evaluation;
+mod external;
 mod journey;
 mod kill_switch;
 mod metrics_path;

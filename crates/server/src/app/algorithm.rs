@@ -1,14 +1,22 @@
-//! Detectors and algorithms: the built-in ones and those that seeds declare; and their executions.
+//! Detectors and algorithms: the built-in ones, commands, and those that seeds declare; and their executions.
+
+mod command;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use api::Page;
-use api::algorithm::{Algorithm, DetectorResult, Execution, ExecutionDetail, ExecutionQuery, RankedAnswer};
+use api::algorithm::{
+    AddAlgorithmRequest, Algorithm, CommandSpec, DetectorResult, Execution, ExecutionDetail, ExecutionQuery,
+    RankedAnswer,
+};
 use api::spec::AlgorithmChoice;
-use model::{Answer, ErrorKind, ExecutionId, ExecutionState, InjectionId, Problem, ProjectId, Result, Windows};
+use model::{
+    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Problem, ProjectId, Result, Windows,
+};
 use rca::algorithm::About;
 use rca::minimum::Minimum;
+use sha2::{Digest, Sha256};
 use store::{ContainerKind, ExecutionFilter, Version};
 
 use super::container::builtin_number;
@@ -29,6 +37,9 @@ impl App {
     pub async fn algorithms(&self) -> Result<Vec<Algorithm>> {
         let mut list = vec![detector()];
         list.extend(rca::algorithm::algorithms().iter().map(|method| builtin(method.name(), &method.about())));
+        for stored in self.store().commands().await? {
+            list.push(self.command(&stored)?);
+        }
         for container in self.store().containers(Some(ContainerKind::Algorithm)).await? {
             let versions = container.versions.iter().filter(|version| version.name != BUILTIN);
             list.extend(versions.map(|version| declared(&container.name, version)));
@@ -59,6 +70,7 @@ impl App {
             injection: query.datapack_id.map(InjectionId),
             algorithm: query.algorithm.clone(),
             project,
+            evaluation: query.evaluation_id.map(EvaluationId),
             ..ExecutionFilter::default()
         };
         let list = self.store().executions(&filter, stored_page(page)).await?;
@@ -91,17 +103,28 @@ impl App {
     /// # Errors
     /// `algorithm.unknown`, `algorithm.version_unknown`, `algorithm.not_runnable`.
     pub(super) async fn choose_algorithm(&self, text: &str) -> Result<AlgorithmChoice> {
-        let (name, version) = text.split_once(':').unwrap_or((text, BUILTIN));
+        let (name, version) = match text.split_once(':') {
+            Some((name, version)) => (name, Some(version)),
+            None => (text, None),
+        };
         let known = self.algorithms().await?;
         let of_name: Vec<&Algorithm> = known.iter().filter(|one| one.name == name && one.role == "algorithm").collect();
         if of_name.is_empty() {
             let names = known.iter().filter(|one| one.role == "algorithm").map(|one| one.name.as_str());
             return Err(Problem::unknown("algorithm.unknown", "algorithm", name, names).place("algorithms"));
         }
-        let Some(one) = of_name.iter().find(|one| one.version == version) else {
-            let versions = of_name.iter().map(|one| one.version.as_str());
-            return Err(Problem::unknown("algorithm.version_unknown", "version", version, versions)
-                .place(format!("algorithms: {name}")));
+        let one = match version {
+            Some(version) => of_name.iter().find(|one| one.version == version).ok_or_else(|| {
+                let versions = of_name.iter().map(|one| one.version.as_str());
+                Problem::unknown("algorithm.version_unknown", "version", version, versions)
+                    .place(format!("algorithms: {name}"))
+            })?,
+            // The built-in one, else the newest command, else whatever there is.
+            None => of_name
+                .iter()
+                .find(|one| one.version == BUILTIN)
+                .or_else(|| of_name.iter().rev().find(|one| one.runnable))
+                .unwrap_or(&of_name[0]),
         };
         if let Some(reason) = one.reason.as_ref().filter(|_| !one.runnable) {
             return Err(Problem::new(ErrorKind::Missing, "algorithm.not_runnable", "the algorithm cannot run here")
@@ -109,7 +132,71 @@ impl App {
                 .found(reason.clone())
                 .fix(format!("choose the built-in version `{name}`, or one that runs on this cluster")));
         }
-        Ok(self.choice(name, version))
+        Ok(self.choice(name, &one.version))
+    }
+
+    /// Adds a version of a command. The same again is no change.
+    ///
+    /// # Errors
+    /// `algorithm.name_malformed`, `algorithm.name_taken`, `algorithm.no_command`, `algorithm.no_container_runtime`,
+    /// `algorithm.variable_reserved`, `algorithm.limit_out_of_range`, `algorithm.no_isolation`,
+    /// `algorithm.version_exists`.
+    pub async fn add_algorithm(&self, request: &AddAlgorithmRequest) -> Result<Algorithm> {
+        let spec = command::checked(request, self.limits())?;
+        if !spec.no_isolation
+            && let Err(problem) = self.isolation()
+        {
+            return Err(problem);
+        }
+        let definition = serde_json::to_value(&spec)
+            .map_err(|error| Problem::internal("algorithm.unwritable", error.to_string()))?;
+        let digest = hex::encode(Sha256::digest(definition.to_string().as_bytes()));
+        self.store().add_command(&request.name, &request.version, &definition, &digest).await?;
+        self.algorithm(&format!("{}:{}", request.name, request.version)).await
+    }
+
+    /// One version, `name:version`, or the one that a submission means by `name`.
+    ///
+    /// # Errors
+    /// `algorithm.unknown`, `algorithm.version_unknown`.
+    pub async fn algorithm(&self, text: &str) -> Result<Algorithm> {
+        let known = self.algorithms().await?;
+        let (name, version) = text.split_once(':').unwrap_or((text, ""));
+        let of_name: Vec<&Algorithm> = known.iter().filter(|one| one.name == name).collect();
+        if of_name.is_empty() {
+            let names = known.iter().map(|one| one.name.as_str());
+            return Err(Problem::unknown("algorithm.unknown", "algorithm", name, names));
+        }
+        let found = if version.is_empty() {
+            of_name.iter().find(|one| one.version == BUILTIN).or(of_name.last())
+        } else {
+            of_name.iter().find(|one| one.version == version)
+        };
+        found.map(|one| (*one).clone()).ok_or_else(|| {
+            let versions = of_name.iter().map(|one| one.version.as_str());
+            Problem::unknown("algorithm.version_unknown", "version", version, versions).place(name.to_owned())
+        })
+    }
+
+    fn command(&self, stored: &store::Command) -> Result<Algorithm> {
+        let spec: CommandSpec = serde_json::from_value(stored.definition.clone()).map_err(|error| {
+            Problem::internal("algorithm.unreadable", "a stored command cannot be read").cause(error)
+        })?;
+        let missing = if spec.no_isolation { None } else { self.isolation().err() };
+        Ok(Algorithm {
+            name: stored.name.clone(),
+            version: stored.version.clone(),
+            role: "algorithm".into(),
+            kind: "command".into(),
+            runnable: missing.is_none(),
+            reason: missing.map(|problem| problem.message),
+            in_house: false,
+            baseline: false,
+            summary: format!("the command {}", spec.command.join(" ")),
+            minimum_window_seconds: 0,
+            source: None,
+            command: Some(spec),
+        })
     }
 
     pub(super) fn choice(&self, name: &str, version: &str) -> AlgorithmChoice {
@@ -148,7 +235,11 @@ fn execution(stored: &store::Execution, pack: &str) -> Execution {
         state: stored.state,
         status: "enabled".into(),
         duration: stored.duration_s,
-        task_id: Some(stored.task),
+        peak_memory: stored.peak_memory,
+        isolation: stored.isolation.clone(),
+        onset: stored.onset.as_str().to_owned(),
+        evaluation_id: stored.evaluation,
+        task_id: stored.task,
         trace_id: stored.run,
         labels: labels(&stored.labels),
         reason: stored.reason.clone(),
@@ -199,6 +290,7 @@ fn detector() -> Algorithm {
             .into(),
         minimum_window_seconds: seconds(rca::detector::MINIMUM),
         source: None,
+        command: None,
     }
 }
 
@@ -215,6 +307,7 @@ fn builtin(name: &str, about: &About) -> Algorithm {
         summary: about.summary.into(),
         minimum_window_seconds: seconds(about.minimum),
         source: Some(about.source.into()),
+        command: None,
     }
 }
 
@@ -226,12 +319,13 @@ fn declared(name: &str, version: &Version) -> Algorithm {
         role: if name == DETECTOR { "detector" } else { "algorithm" }.into(),
         kind: "container".into(),
         runnable: false,
-        reason: Some("this cluster runs no containers".into()),
+        reason: Some("no container runtime".into()),
         in_house: false,
         baseline: false,
         summary: format!("the container {}", version.image_ref),
         minimum_window_seconds: 0,
         source: (!version.github_link.is_empty()).then(|| version.github_link.clone()),
+        command: None,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ::fault::Resolved;
-use ::score::{Case, Environment, Options, Outcome, Rule};
-use api::board::{Board, BoardQuery, Excluded};
-use model::{ErrorKind, ExecutionId, ExecutionState, InjectionId, PackState, Problem, Result, Verdict};
+use ::score::{Case, Difficulty, Environment, Options, Outcome, Rule};
+use api::board::{Board, BoardQuery, Excluded, ExportQuery};
+use model::{
+    ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, PackState, Problem, Result, Verdict,
+};
 use store::{BoardCase, BoardExecution, BoardFilter};
 
 use super::App;
@@ -15,42 +17,114 @@ use super::scores;
 
 const ROWS: [&str; 3] = ["ranking", "pipeline", "detected only"];
 
+/// What a board is computed from.
+pub struct Scoring {
+    pub environment: Environment,
+    pub rule: Rule,
+    pub injections: Vec<BoardCase>,
+    pub cases: Vec<Case>,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Scoring {
+    pub fn options(&self) -> Options {
+        let named = |wanted: fn(&rca::algorithm::About) -> bool| {
+            let all = rca::algorithm::algorithms().iter();
+            all.filter(|method| wanted(&method.about())).map(|method| method.name().to_owned()).collect()
+        };
+        Options {
+            rule: self.rule,
+            in_house: named(|about| about.in_house),
+            baselines: named(|about| about.control),
+            ..Options::default()
+        }
+    }
+
+    /// Resampling takes a while on large boards; it must not hold up other requests.
+    async fn board(self) -> Result<(Vec<BoardCase>, ::score::Board)> {
+        let options = self.options();
+        let scored = tokio::task::spawn_blocking(move || ::score::board(&self.cases, &self.outcomes, &options)).await;
+        let scored =
+            scored.map_err(|error| Problem::internal("board.panicked", "the board cannot be computed").cause(error))?;
+        Ok((self.injections, scored))
+    }
+}
+
 impl App {
     /// # Errors
-    /// `board.row_unknown`, `board.rule_unknown`, `group.id_malformed`, `system.unknown`.
+    /// `board.row_unknown`, `board.rule_unknown`, `group.id_malformed`, `system.unknown`, `evaluation.unknown`,
+    /// `dataset.unknown`.
     pub async fn board(&self, query: &BoardQuery) -> Result<Board> {
-        let rule = rule(query.rule.as_deref())?;
         if let Some(row) = query.row.as_deref().filter(|row| !ROWS.contains(row)) {
             return Err(invalid(Problem::unknown("board.row_unknown", "row", row, ROWS).place("query: row")));
         }
+        let scoring = self.scoring(query).await?;
+        let environment = scoring.environment;
+        let rule = if scoring.rule == Rule::Root { "root" } else { "public" };
+        let (injections, scored) = scoring.board().await?;
+        let mut board =
+            scores::board(rule, scored.environment(environment), environment.as_str(), query.row.as_deref());
+        board.excluded = excluded(&injections);
+        Ok(board)
+    }
+
+    /// The board as a document: its content type, its file's name, and its text.
+    ///
+    /// # Errors
+    /// `board.format_unknown`, `board.empty`, and those of [`App::board`].
+    pub async fn board_document(&self, query: &ExportQuery) -> Result<(&'static str, &'static str, String)> {
+        const FORMATS: [&str; 3] = ["md", "csv", "svg"];
+        if !FORMATS.contains(&query.format.as_str()) {
+            let problem = Problem::unknown("board.format_unknown", "format", &query.format, FORMATS);
+            return Err(invalid(problem.place("query: format")));
+        }
+        let wanted = BoardQuery {
+            system: query.system.clone(),
+            group_id: query.group_id.clone(),
+            row: None,
+            rule: query.rule.clone(),
+            evaluation: query.evaluation,
+            dataset: query.dataset.clone(),
+        };
+        let scoring = self.scoring(&wanted).await?;
+        let (environment, rule) = (scoring.environment, scoring.rule);
+        let (_, scored) = scoring.board().await?;
+        let board = scored.environment(environment).ok_or_else(|| {
+            Problem::new(ErrorKind::NotFound, "board.empty", "there is no datapack that the board could count")
+        })?;
+        Ok(match query.format.as_str() {
+            "md" => ("text/markdown; charset=utf-8", "board.md", ::score::render::markdown(board, rule)),
+            "csv" => ("text/csv; charset=utf-8", "board.csv", ::score::render::csv(board)),
+            _ => ("image/svg+xml", "board.svg", ::score::render::svg(board, rule)),
+        })
+    }
+
+    /// # Errors
+    /// As [`App::board`], its rows apart.
+    pub async fn scoring(&self, query: &BoardQuery) -> Result<Scoring> {
+        let rule = rule(query.rule.as_deref())?;
         let origin_kind = self.cluster().info().kind;
         let environment = environment(&origin_kind)?;
         let filter = BoardFilter {
             origin_kind,
             system: query.system.clone(),
             group: query.group_id.as_deref().map(super::run::group).transpose()?,
+            evaluation: query.evaluation.map(EvaluationId),
+            dataset: match &query.dataset {
+                Some(name) => Some(self.find_dataset(name).await?.id),
+                None => None,
+            },
         };
+        if let Some(evaluation) = filter.evaluation {
+            self.store().evaluation(evaluation).await?;
+        }
         let injections = self.store().board_cases(&filter).await?;
         if injections.is_empty() {
             self.require_known_system(query.system.as_deref()).await?;
         }
         let cases = self.cases(&injections, &filter, environment).await?;
         let outcomes = self.outcomes(&injections, &filter).await?;
-        let in_house = rca::algorithm::algorithms()
-            .iter()
-            .filter(|method| method.about().in_house)
-            .map(|method| method.name().to_owned())
-            .collect();
-        let options = Options { rule, in_house, ..Options::default() };
-        // Resampling takes a while on large boards; it must not hold up other requests.
-        let scored = tokio::task::spawn_blocking(move || ::score::board(&cases, &outcomes, &options))
-            .await
-            .map_err(|error| Problem::internal("board.panicked", "the board cannot be computed").cause(error))?;
-        let rule = if rule == Rule::Root { "root" } else { "public" };
-        let mut board =
-            scores::board(rule, scored.environment(environment), environment.as_str(), query.row.as_deref());
-        board.excluded = excluded(&injections);
-        Ok(board)
+        Ok(Scoring { environment, rule, injections, cases, outcomes })
     }
 }
 
@@ -85,12 +159,20 @@ impl App {
         environment: Environment,
     ) -> Result<Vec<Case>> {
         let candidates = self.store().board_candidates(filter).await?;
+        let difficulties = self.difficulties(injections, &filter.origin_kind).await?;
+        let damaged = match filter.evaluation {
+            Some(evaluation) => self.store().excluded_packs(evaluation).await?,
+            None => BTreeMap::new(),
+        };
         let case = |injection: &BoardCase| {
             let candidates = match candidates.get(&injection.injection) {
                 Some(number) => *number,
                 None => self.candidates(injection)?,
             };
-            case(injection, candidates, environment)
+            let mut case = case(injection, candidates, environment)?;
+            case.difficulty = difficulties.get(&injection.injection).copied().unwrap_or_default();
+            case.valid &= damaged.get(&injection.injection).is_none_or(|reason| reason != super::evaluation::DAMAGED);
+            Ok(case)
         };
         injections.iter().map(case).collect()
     }
@@ -126,6 +208,9 @@ impl App {
                 answers: answers.remove(&execution.id),
                 reason: execution.reason,
                 seconds: execution.duration_s,
+                peak_memory: execution.peak_memory,
+                onset: execution.onset,
+                unconfined: execution.isolation.as_deref() == Some("none"),
             })
             .collect())
     }
@@ -152,7 +237,13 @@ fn case(injection: &BoardCase, candidates: usize, environment: Environment) -> R
         detected: injection.verdict == Some(Verdict::Anomaly),
         truth_roots: if faults.is_empty() { Vec::new() } else { owned(injection.truth.roots()) },
         truth_public: if faults.is_empty() { Vec::new() } else { owned(injection.truth.public()) },
+        truth_levels: Level::ALL[1..]
+            .iter()
+            .map(|level| (*level, owned(injection.truth.at(*level))))
+            .filter(|(_, names)| !names.is_empty())
+            .collect(),
         candidates,
+        difficulty: Difficulty::default(),
     })
 }
 

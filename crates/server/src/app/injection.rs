@@ -151,7 +151,7 @@ impl App {
         }
     }
 
-    async fn pack(&self, name: &str) -> Result<Pack> {
+    pub(super) async fn pack(&self, name: &str) -> Result<Pack> {
         let stored = self.find_injection(name).await?;
         let Some(folder) = stored.pack_path else {
             return Err(Problem::new(ErrorKind::NotFound, "datapack.not_built", "the datapack has not been built")
@@ -165,7 +165,7 @@ impl App {
 }
 
 /// Reads files on a thread that may wait for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Problem::internal("server.panicked", "reading a datapack failed").cause(error))?

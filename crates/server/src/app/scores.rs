@@ -1,7 +1,12 @@
 //! From `score`'s board to the one of the wire.
 
-use ::score::{Comparison as Compared, EnvironmentBoard, Estimate, Method, Row, Scores, View as Counted};
-use api::board::{Board, BoardRow, Chance, Comparison, Controls, Figure, Funnel, View};
+use ::score::{
+    Comparison as Compared, EnvironmentBoard, Estimate, LevelView, Method, RobustnessRow, Row, Scores, Slice as Cut,
+    View as Counted,
+};
+use api::board::{
+    Board, BoardRow, Chance, Comparison, Controls, Figure, Flip, Funnel, Level, LevelRow, Robustness, Slice, View,
+};
 
 /// How the figures are defined, in short; the long form is the project's page on scoring.
 const DEFINITION: &str = "AC@k: the first hit is among the first k of the ranking; Avg@5: mean of AC@1 to AC@5; MRR: 1 / rank of the \
@@ -32,53 +37,136 @@ pub fn board(rule: &str, scored: Option<&EnvironmentBoard>, origin: &str, only: 
         views: views.iter().map(|(name, view)| self::view(name, view)).collect(),
         rows: views.iter().flat_map(|(name, view)| view.rows.iter().map(|row| self::row(name, row))).collect(),
         comparisons: scored.map_or_else(Vec::new, |scored| scored.comparisons.iter().map(comparison).collect()),
+        levels: scored.map_or_else(Vec::new, |scored| scored.levels.iter().map(level).collect()),
+        robustness: scored.map_or_else(Vec::new, |scored| scored.robustness.iter().map(robustness).collect()),
+        flips: scored.map_or_else(Vec::new, |scored| scored.flips.iter().map(flip).collect()),
         excluded: Vec::new(),
-        controls: scored.and_then(|scored| scored.controls.as_ref()).map_or_else(Controls::default, controls),
+        controls: scored.map_or_else(Controls::default, controls),
         notes: scored.map_or_else(Vec::new, |scored| scored.notes.clone()),
     }
 }
 
-fn int(number: usize) -> i32 {
+pub fn int(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn controls(controls: &::score::Controls) -> Controls {
+fn controls(board: &EnvironmentBoard) -> Controls {
     #[expect(clippy::cast_precision_loss, reason = "the number of packs is far below 2^52")]
-    let alarms = (controls.false_alarms.value * controls.packs as f64).round();
     #[expect(clippy::cast_possible_truncation, reason = "at most the number of packs")]
-    let false_alarms = alarms as i32;
-    Controls { packs: int(controls.packs), false_alarms }
+    let count = |share: &Estimate, packs: usize| (share.value * packs as f64).round() as i32;
+    let mut controls = Controls::default();
+    if let Some(found) = &board.controls {
+        controls.packs = int(found.packs);
+        controls.false_alarms = count(&found.false_alarms, found.packs);
+        controls.false_alarm_rate = Some(figure(&found.false_alarms));
+    }
+    if let Some(found) = &board.misses {
+        controls.faulty = int(found.packs);
+        controls.misses = count(&found.missed, found.packs);
+        controls.miss_rate = Some(figure(&found.missed));
+    }
+    controls
 }
 
 fn view(name: &str, view: &Counted) -> View {
-    let Scores { ac1, ac3, ac5, avg5, mrr } = view.chance;
     View {
         row: name.to_owned(),
         packs: int(view.packs),
         clusters: int(view.clusters),
         cells: int(view.cells),
-        chance: Chance { ac1, ac3, ac5, avg5, mrr },
+        chance: chance(&view.chance),
     }
 }
 
+const fn chance(scores: &Scores) -> Chance {
+    let Scores { ac1, ac3, ac5, avg3, avg5, mrr, .. } = *scores;
+    Chance { ac1, ac3, ac5, avg3, avg5, mrr }
+}
+
 fn row(name: &str, row: &Row) -> BoardRow {
-    let baseline = rca::algorithm::algorithm(&row.algorithm).is_ok_and(|method| method.about().control);
+    let (algorithm, version) = row.algorithm.split_once(':').unwrap_or((&row.algorithm, super::algorithm::BUILTIN));
+    let cuts = [
+        ("family", &row.by_family),
+        ("system", &row.by_system),
+        ("difficulty", &row.by_difficulty),
+        ("roots", &row.by_roots),
+    ];
     BoardRow {
         row: name.to_owned(),
-        algorithm: row.algorithm.clone(),
-        version: "builtin".to_owned(),
+        algorithm: algorithm.to_owned(),
+        version: version.to_owned(),
         in_house: row.in_house,
-        baseline,
+        baseline: row.baseline,
         packs: int(row.packs),
         clusters: int(row.clusters),
         failures: int(row.failed),
         missing: int(row.missing),
         seconds: row.seconds,
+        peak_memory: row.peak_memory,
+        not_isolated: int(row.unconfined),
+        reasons: row.reasons.iter().map(|(reason, count)| (reason.clone(), int(*count))).collect(),
         ac1: figure(&row.scores.ac1),
         ac3: figure(&row.scores.ac3),
         ac5: figure(&row.scores.ac5),
+        avg3: figure(&row.scores.avg3),
         avg5: figure(&row.scores.avg5),
         mrr: figure(&row.scores.mrr),
+        slices: cuts.into_iter().flat_map(|(by, cuts)| cuts.iter().map(move |cut| slice(by, cut))).collect(),
+    }
+}
+
+fn slice(by: &str, cut: &Cut) -> Slice {
+    let scores = &cut.scores;
+    Slice {
+        by: by.to_owned(),
+        name: cut.name.clone(),
+        packs: int(cut.packs),
+        clusters: int(cut.clusters),
+        chance: chance(&cut.chance),
+        ac1: figure(&scores.ac1),
+        ac3: figure(&scores.ac3),
+        ac5: figure(&scores.ac5),
+        avg3: figure(&scores.avg3),
+        avg5: figure(&scores.avg5),
+        mrr: figure(&scores.mrr),
+        precision3: figure(&scores.precision3),
+        precision5: figure(&scores.precision5),
+        recall3: figure(&scores.recall3),
+        recall5: figure(&scores.recall5),
+    }
+}
+
+fn level(view: &LevelView) -> Level {
+    let row = |cut: &Cut| LevelRow {
+        algorithm: cut.name.clone(),
+        ac1: figure(&cut.scores.ac1),
+        ac3: figure(&cut.scores.ac3),
+        ac5: figure(&cut.scores.ac5),
+        avg3: figure(&cut.scores.avg3),
+        avg5: figure(&cut.scores.avg5),
+        mrr: figure(&cut.scores.mrr),
+    };
+    Level { level: view.level.as_str().to_owned(), packs: int(view.packs), rows: view.rows.iter().map(row).collect() }
+}
+
+fn robustness(row: &RobustnessRow) -> Robustness {
+    Robustness {
+        algorithm: row.algorithm.clone(),
+        packs: int(row.packs),
+        known: figure(&row.known),
+        early: row.early.as_ref().map(figure),
+        late: row.late.as_ref().map(figure),
+        detected: row.detected.as_ref().map(figure),
+    }
+}
+
+fn flip(flip: &::score::Flip) -> Flip {
+    Flip {
+        pack: flip.pack.clone(),
+        system: flip.system.clone(),
+        family: flip.family.clone(),
+        right: flip.right.clone(),
+        wrong: flip.wrong.clone(),
     }
 }
 
@@ -91,7 +179,7 @@ fn figure(estimate: &Estimate) -> Figure {
     Figure { value: estimate.value, low: estimate.low, high: estimate.high, interval }
 }
 
-fn comparison(compared: &Compared) -> Comparison {
+pub fn comparison(compared: &Compared) -> Comparison {
     Comparison {
         first: compared.first.clone(),
         second: compared.second.clone(),

@@ -10,6 +10,13 @@ const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
     ("POST", "/injections/search", TokenRole::Viewer),
     ("POST", "/injections/{name}/verify", TokenRole::Viewer),
     ("POST", "/projects/{project}/injections/search", TokenRole::Viewer),
+    ("POST", "/datasets/{name}/verify", TokenRole::Viewer),
+    // An algorithm's author brings it along, compares it with others and keeps what it was compared on.
+    ("POST", "/algorithms", TokenRole::Author),
+    ("POST", "/algorithms/{name}/test", TokenRole::Author),
+    ("POST", "/evaluations", TokenRole::Author),
+    ("POST", "/evaluations/{id}/cancel", TokenRole::Author),
+    ("POST", "/datasets", TokenRole::Author),
     // An algorithm's author runs it, hands over answers and marks what was found.
     ("POST", "/executions/execute", TokenRole::Author),
     ("POST", "/projects/{project}/executions/execute", TokenRole::Author),

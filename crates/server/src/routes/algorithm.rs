@@ -1,12 +1,15 @@
 //! Algorithms and their executions.
 
 use api::algorithm::{
-    Algorithm, DetectorUpload, Execution, ExecutionDetail, ExecutionQuery, RankingUpload, UploadReply,
+use api::algorithm::{
+    AddAlgorithmRequest, Algorithm, DetectorUpload, Execution, ExecutionDetail, ExecutionQuery, RankingUpload,
+    TestAlgorithmRequest, UploadReply,
 };
-use api::project::LabelRequest;
+use api::evaluation::Evaluation;
 use api::{Envelope, ErrorData, Page};
 use axum::Extension;
 use axum::extract::State;
+use axum::http::StatusCode;
 use model::{ErrorKind, ExecutionId, Problem};
 
 use crate::app::App;
@@ -18,6 +21,28 @@ use crate::reply::{Answer, Reply};
 #[utoipa::path(get, path = "/algorithms", tag = "algorithms", responses((status = 200, body = Envelope<Vec<Algorithm>>)))]
 pub async fn algorithms(State(app): State<App>) -> Answer<Vec<Algorithm>> {
     Ok(Reply::ok(app.algorithms().await?))
+}
+
+/// Add a version of a command; the same again is no change
+#[utoipa::path(post, path = "/algorithms", tag = "algorithms", request_body = AddAlgorithmRequest, responses((status = 200, body = Envelope<Algorithm>), (status = 400, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>), (status = 422, body = Envelope<ErrorData>)))]
+pub async fn add(State(app): State<App>, Body(request): Body<AddAlgorithmRequest>) -> Answer<Algorithm> {
+    Ok(Reply::ok(app.add_algorithm(&request).await?))
+}
+
+/// Show one version by `name` or `name:version`
+#[utoipa::path(get, path = "/algorithms/{name}", tag = "algorithms", params(("name" = String, Path)), responses((status = 200, body = Envelope<Algorithm>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn algorithm(State(app): State<App>, Segment(name): Segment) -> Answer<Algorithm> {
+    Ok(Reply::ok(app.algorithm(&name).await?))
+}
+
+/// Run one algorithm on one datapack, as an evaluation of its own
+#[utoipa::path(post, path = "/algorithms/{name}/test", tag = "algorithms", params(("name" = String, Path)), request_body = TestAlgorithmRequest, responses((status = 202, body = Envelope<Evaluation>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn test(
+    State(app): State<App>,
+    Segment(name): Segment,
+    Body(request): Body<TestAlgorithmRequest>,
+) -> Answer<Evaluation> {
+    Ok(Reply::with_status(StatusCode::ACCEPTED, app.test_algorithm(&name, &request.datapack).await?))
 }
 
 /// List executions, newest first

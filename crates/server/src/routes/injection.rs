@@ -69,7 +69,7 @@ pub async fn verify(State(app): State<App>, Segment(name): Segment) -> Answer<Ve
     Ok(Reply::ok(app.verify(&name).await?))
 }
 
-fn respond(download: Download) -> Response {
+pub fn respond(download: Download) -> Response {
     let mut response = body::Body::from_stream(download.body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(download.content_type));

@@ -33,7 +33,7 @@ fn every_route_but_the_open_ones_needs_the_token() {
             count += 1;
         }
     }
-    assert!(count >= 30, "{count} operations");
+    assert!(count >= 45, "{count} operations");
     assert_eq!(world.call("GET", "/api/v2/openapi.json", None, "").status, 401);
     assert_eq!(world.call("GET", "/api/v2/auth/profile", Some(&world.token()), "").body["data"]["username"], "admin");
 }
@@ -155,6 +155,35 @@ fn every_error_is_an_envelope_with_a_problem_and_the_callers_id() {
     check("GET", "/api/v2/systems/%ff%fe", "", 400, "request.path_malformed");
     check("GET", "/api/v2/capabilities/network_dealy", "", 404, "capability.unknown");
     check("GET", "/api/v2/board?rule=both", "", 400, "board.rule_unknown");
+    check("GET", "/api/v2/board?evaluation=9", "", 404, "evaluation.unknown");
+    check("GET", "/api/v2/board/export?format=pdf", "", 400, "board.format_unknown");
+    check("GET", "/api/v2/board/export?format=md", "", 404, "board.empty");
+    check("GET", "/api/v2/evaluations/x", "", 400, "evaluation.id_malformed");
+    check("POST", "/api/v2/evaluations/9/cancel", "", 404, "evaluation.unknown");
+    check("GET", "/api/v2/evaluations/compare?first=1&second=2", "", 404, "evaluation.unknown");
+    check("POST", "/api/v2/evaluations", "{}", 400, "evaluation.no_datapack");
+    check("POST", "/api/v2/evaluations", r#"{"algorithms": ["brao"]}"#, 404, "algorithm.unknown");
+    check("POST", "/api/v2/evaluations", r#"{"part": "open"}"#, 400, "dataset.part_without_set");
+    check("GET", "/api/v2/datasets/x", "", 404, "dataset.unknown");
+    check("GET", "/api/v2/datasets/x/versions", "", 404, "dataset.unknown");
+    check("GET", "/api/v2/datasets/x/manifest", "", 404, "dataset.unknown");
+    check("POST", "/api/v2/datasets/x/verify", "", 404, "dataset.unknown");
+    check("GET", "/api/v2/datasets/x/download", "", 404, "dataset.unknown");
+    let dataset = |name: &str, license: &str, share: &str| {
+        format!(r#"{{"name": "{name}", "version": "1", "license": "{license}", "held_out": {share}}}"#)
+    };
+    check("POST", "/api/v2/datasets", &dataset("../x", "MIT", "0"), 400, "dataset.name_malformed");
+    check("POST", "/api/v2/datasets", &dataset("17", "MIT", "0"), 400, "dataset.name_malformed");
+    check("POST", "/api/v2/datasets", &dataset("x", "", "0"), 400, "dataset.license_missing");
+    check("POST", "/api/v2/datasets", &dataset("x", "MIT", "1"), 400, "dataset.split_out_of_range");
+    check("POST", "/api/v2/datasets", &dataset("x", "MIT", "0.5"), 400, "dataset.empty");
+    check("GET", "/api/v2/algorithms/brao", "", 404, "algorithm.unknown");
+    check("POST", "/api/v2/algorithms/baro/test", r#"{"datapack": "ts-000001"}"#, 404, "datapack.unknown");
+    check("POST", "/api/v2/algorithms", r#"{"name": "x", "version": "1"}"#, 400, "algorithm.no_command");
+    let image = r#"{"name": "x", "version": "1", "image": "a/b:1"}"#;
+    check("POST", "/api/v2/algorithms", image, 422, "algorithm.no_container_runtime");
+    let answer = r#"{"duration": 1, "results": [{"level": "service", "result": "a", "rank": 1}]}"#;
+    check("POST", "/api/v2/executions/5/granularity_results", answer, 404, "execution.unknown");
 }
 
 #[test]
@@ -202,4 +231,32 @@ fn visit(value: &Value, found: &mut impl FnMut(&str)) {
         Value::Array(items) => items.iter().for_each(|item| visit(item, found)),
         _ => {}
     }
+}
+
+#[test]
+fn an_algorithm_is_added_once_in_a_version() {
+    let world = World::start();
+    let client = world.client();
+    let mut request = api::algorithm::AddAlgorithmRequest {
+        name: "mine".into(),
+        version: "1".into(),
+        command: vec!["python3".into(), "rank.py".into()],
+        image: None,
+        env: std::collections::BTreeMap::new(),
+        timeout_seconds: None,
+        memory_mib: Some(512),
+        network: api::algorithm::Network::None,
+        no_isolation: false,
+    };
+    let added = client.add_algorithm(&request).unwrap();
+    let command = added.command.as_ref().unwrap();
+    assert_eq!((added.kind.as_str(), command.timeout_seconds, command.memory_mib), ("command", 300, 512));
+    assert_eq!(client.add_algorithm(&request).unwrap(), added, "the same again is no change");
+    request.command[1] = "other.py".into();
+    assert_eq!(client.add_algorithm(&request).unwrap_err().problem.code, "algorithm.version_exists");
+    request.version = "2".into();
+    client.add_algorithm(&request).unwrap();
+    assert_eq!(client.algorithm("mine").unwrap().version, "2", "the newest");
+    assert_eq!(client.algorithm("mine:1").unwrap().version, "1");
+    assert_eq!(client.algorithm("mine:3").unwrap_err().problem.code, "algorithm.version_unknown");
 }

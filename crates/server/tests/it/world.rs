@@ -122,6 +122,7 @@ async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
         packs: folder.join("packs"),
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
         data: folder.to_owned(),
+        isolation: None,
     })
     .await
     .unwrap();

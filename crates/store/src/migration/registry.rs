@@ -3,7 +3,7 @@
 use super::Step;
 
 const fn step(name: &'static str, sql: &'static str) -> Step {
-    Step { name, sql }
+    Step { name, sql, sqlite: None }
 }
 
 pub(super) const STEPS: &[Step] = &[

@@ -5,6 +5,7 @@
 mod access;
 mod claims;
 mod control;
+mod evaluations;
 mod leases;
 mod migrations;
 mod registry;

@@ -11,6 +11,10 @@ use store::{
 
 use crate::stand::{Stand, stands};
 
+pub fn ended(duration_s: f64, candidates: Vec<String>, outcome: Result<Findings, TaskError>) -> ExecutionResult {
+    ExecutionResult { duration_s, peak_memory: Some(1 << 33), isolation: None, candidates, outcome }
+}
+
 async fn algorithm(stand: &Stand) -> store::ClaimedTask {
     let owner = IncarnationId::random();
     let first = stand.claimed(owner).await;
@@ -35,7 +39,7 @@ async fn an_execution_is_one_per_task_and_has_its_result_once() {
         let id = store.start_execution(&task.claim, &new).await.unwrap();
         assert_eq!(store.start_execution(&task.claim, &new).await.unwrap(), id, "a repeated start finds it");
         let error = TaskError::from(&model::Problem::internal("algorithm.timed_out", "it did not end in time"));
-        let failed = ExecutionResult { duration_s: 1.5, candidates: vec![], outcome: Err(error) };
+        let failed = ended(1.5, vec![], Err(error));
         let effects = |result| Effects { execution: Some(result), ..Effects::default() };
         store.record(&task.claim, effects(failed)).await.unwrap();
         let read = store.execution(id).await.unwrap();
@@ -53,7 +57,7 @@ async fn an_execution_is_one_per_task_and_has_its_result_once() {
         let detector = vec![DetectorRow { span_name: "GET /".into(), issues: json!({}), figures }];
         let findings = Findings { answers: answers.clone(), detector: detector.clone() };
         let candidates = vec!["ts-service-1".to_owned()];
-        let good = ExecutionResult { duration_s: 2.25, candidates: candidates.clone(), outcome: Ok(findings) };
+        let good = ended(2.25, candidates.clone(), Ok(findings));
         store.record(&task.claim, effects(good.clone())).await.unwrap();
         let again = store.record(&task.claim, effects(good)).await.unwrap_err();
         assert_eq!(again.code, "execution.already_ended");
@@ -148,21 +152,5 @@ async fn a_token_is_known_until_it_expires_or_is_revoked() {
         assert!(store.revoke_token(id).await.unwrap());
         assert!(!store.revoke_token(id).await.unwrap());
         assert_eq!(store.authenticate(&hash('a')).await.unwrap_err().code, "token.revoked");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn data_sets_and_evaluations_are_kept() {
-    for stand in stands("data_sets_and_evaluations_are_kept").await {
-        let store = &stand.store;
-        let submitted = stand.submit(2).await;
-        let members: Vec<_> = submitted.runs.iter().map(|run| run.injection).collect();
-        store.add_dataset("pairs", "1.0.0", "", &members).await.unwrap();
-        assert_eq!(store.add_dataset("pairs", "1.0.0", "", &[]).await.unwrap_err().code, "dataset.exists");
-        assert_eq!(store.datasets().await.unwrap()[0].members, members);
-        let project = store.project("default").await.unwrap().id;
-        let id = store.add_evaluation(project, "first", &json!({"k": 1}), &json!({"ac1": 0.5})).await.unwrap();
-        assert_eq!(store.evaluation(id).await.unwrap().result, json!({"ac1": 0.5}));
-        assert_eq!(store.project("defualt").await.unwrap_err().fix.as_deref(), Some("did you mean `default`?"));
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
-use model::{ExecutionState, Level, PackState, Problem, Result, TaskKind, Verdict, WallTime};
+use model::{
+    ExecutionId, ExecutionState, InjectionId, Onset, PackState, Problem, Result, TaskKind, Verdict, WallTime,
+};
 use rca::detector::{Conclusion, EndpointRow, Figures};
 use serde_json::json;
 use store::{
@@ -17,8 +19,9 @@ use store::{
 };
 
 use super::{Context, Outcome};
-use crate::child::{self, Ended, Limits, Order, Ranking};
-use crate::killpoint;
+use crate::child::{Child, Limits, Order, RankTask, STARTS};
+use crate::rank::{self, Ran};
+use crate::{external, killpoint};
 
 /// How soon a task that waits for an upload looks again by itself.
 const SHORTEST_LOOK: Duration = Duration::from_secs(2);
@@ -54,15 +57,19 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     context.still_wanted().await?;
     killpoint::reach("run_algorithm.before-effect");
     let limits = Limits { seconds: choice.limit_seconds, memory_mib: choice.limit_memory_mib };
-    let order = order(context, choice, role, &pack)?;
     let folder = context.parts.scratch.join(format!("execution-{execution}"));
-    let Some(ended) = ended(context, &folder, &order, limits).await? else { return Ok(context.stopping()) };
+    let child = Child { program: &context.parts.program, folder: &folder, threads: None, limits };
+    let outcome = tokio::select! {
+        outcome = async {
+            match role {
+                Role::Detector => detect(context, &child, &pack, name).await,
+                Role::Algorithm => rank(context, &child, &pack, choice, execution).await,
+            }
+        } => outcome?,
+        () = context.told_to_stop() => return Ok(context.stopping()),
+    };
     killpoint::reach("run_algorithm.after-effect");
-    match (role, ended) {
-        (_, Err(death)) => Ok(Outcome::done(failed(context, role, &death.problem(name, limits)))),
-        (Role::Detector, Ok((answer, seconds))) => detected(context, &pack, &answer, seconds),
-        (Role::Algorithm, Ok((answer, seconds))) => Ok(Outcome::done(ranked(context, name, &answer, seconds))),
-    }
+    Ok(outcome)
 }
 
 /// Waits for the answer of a method that runs elsewhere. The upload itself ends the execution and wakes this task.
@@ -95,7 +102,7 @@ async fn remote(context: &Context<'_>, choice: &AlgorithmChoice) -> Result<Outco
         let problem = Problem::new(model::ErrorKind::Failed, "execution.not_uploaded", message)
             .place(choice.name.clone())
             .expected(format!("an upload until {deadline}"));
-        return Ok(Outcome::done(failed(context, Role::Algorithm, &problem)));
+        return Ok(Outcome::done(failed(context, Role::Algorithm, &problem, None)));
     }
     // An upload that comes while this task is not yet asleep cannot wake it, so it looks again by itself: ever more seldom.
     let waited = Duration::from_micros(u64::try_from(now.0 - execution.updated_at.0).unwrap_or(0));
@@ -111,47 +118,96 @@ fn verified(folder: &Path) -> Result<Pack> {
     Ok(pack)
 }
 
-/// The child's end; nothing when this process is to stop, which takes the child along. A child that is killed from outside
-/// is started again, a bounded number of times.
-async fn ended(context: &Context<'_>, folder: &Path, order: &Order, limits: Limits) -> Result<Option<Ended>> {
+/// Runs the detector. A child that is killed from outside is started again, a bounded number of times.
+async fn detect(context: &Context<'_>, child: &Child<'_>, pack: &Pack, name: &str) -> Result<Outcome> {
+    let order = Order::Detect {
+        pack: pack.open_part(),
+        load_generators: crate::profile::load_generators(context.spec)?,
+        profile: super::to_value(&crate::profile::detector(context.spec)?)?,
+    };
     let mut starts = 1;
     loop {
-        let ended = tokio::select! {
-            ended = child::run(&context.parts.program, folder, order, limits) => ended?,
-            () = context.told_to_stop() => return Ok(None),
-        };
-        match ended {
-            Err(death) if death.is_chance() && starts < child::STARTS => {
+        let ended = child.run(&order).await?;
+        match ended.death {
+            None => return detected(context, pack, &ended.bytes, ended.seconds),
+            Some(death) if death.is_chance() && starts < STARTS => {
                 tracing::warn!(task = %context.task.id, "a child was killed ({death:?}) and is started again");
                 starts += 1;
             }
-            ended => return Ok(Some(ended)),
+            Some(death) => {
+                let problem = death.problem(name, child.limits);
+                return Ok(Outcome::done(failed(context, Role::Detector, &problem, None)));
+            }
         }
     }
 }
 
-fn order(context: &Context<'_>, choice: &AlgorithmChoice, role: Role, pack: &Pack) -> Result<Order> {
+/// Runs one algorithm.
+async fn rank(
+    context: &Context<'_>,
+    child: &Child<'_>,
+    pack: &Pack,
+    choice: &AlgorithmChoice,
+    execution: ExecutionId,
+) -> Result<Outcome> {
     let load_generators = crate::profile::load_generators(context.spec)?;
-    Ok(match role {
-        Role::Detector => Order::Detect {
-            pack: pack.open_part(),
-            load_generators,
-            profile: super::to_value(&crate::profile::detector(context.spec)?)?,
-        },
-        Role::Algorithm => Order::Rank {
-            pack: pack.open_part(),
-            load_generators,
-            algorithm: choice.name.clone(),
-            seed: context.spec.environment.seed,
-        },
-    })
+    let seed = context.spec.environment.seed;
+    let command = external::command(&context.parts.store, &choice.name, &choice.version).await?;
+    let tasks = match &command {
+        None => vec![RankTask { algorithm: choice.name.clone(), seed, onset: Onset::Known }],
+        Some(_) => Vec::new(),
+    };
+    let ranked = rank::run(child, &pack.open_part(), &load_generators, &tasks).await?;
+    let (ran, isolation) = match command {
+        None => (ranked.ran.into_iter().next(), None),
+        Some(command) => {
+            let job = external::Job {
+                command: &command,
+                pack,
+                execution,
+                datapack: context.run.injection.unwrap_or(InjectionId(0)),
+                system: context.spec.system.as_str(),
+                algorithm: &choice.name,
+                candidates: &ranked.candidates,
+            };
+            let (ran, isolation) = external::run(context.parts, &job).await?;
+            (Some(ran), Some(isolation.to_owned()))
+        }
+    };
+    let ran = ran.ok_or_else(|| Problem::internal("algorithm.not_run", "a task of a child has no end"))?;
+    Ok(Outcome::done(ended(context, &choice.name, ranked.candidates, ran, isolation)))
+}
+
+fn ended(context: &Context<'_>, name: &str, candidates: Vec<String>, ran: Ran, isolation: Option<String>) -> Effects {
+    let answers = match ran.answers {
+        Ok(answers) => answers,
+        Err(problem) => return failed(context, Role::Algorithm, &problem, isolation),
+    };
+    let words = format!("{name} names {} suspects, first {}", answers.len(), answers[0].name);
+    Effects {
+        execution: Some(ExecutionResult {
+            duration_s: ran.seconds,
+            peak_memory: ran.peak_memory,
+            isolation,
+            candidates,
+            outcome: Ok(Findings { answers, detector: Vec::new() }),
+        }),
+        children: vec![collect(context)],
+        ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
+    }
 }
 
 /// The child died or answered nonsense. For an algorithm that is a miss and the run goes on; without a detector's answer
 /// there is no verdict, and the run ends.
-fn failed(context: &Context<'_>, role: Role, problem: &Problem) -> Effects {
+fn failed(context: &Context<'_>, role: Role, problem: &Problem, isolation: Option<String>) -> Effects {
     let error = TaskError::from(problem);
-    let execution = Some(ExecutionResult { duration_s: 0.0, candidates: Vec::new(), outcome: Err(error.clone()) });
+    let execution = Some(ExecutionResult {
+        duration_s: 0.0,
+        peak_memory: None,
+        isolation,
+        candidates: Vec::new(),
+        outcome: Err(error.clone()),
+    });
     let event = NewEvent::new("algorithm.run.failed", error.to_string());
     match role {
         Role::Algorithm => Effects { execution, children: vec![collect(context)], ..Effects::event(event) },
@@ -183,7 +239,7 @@ fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> 
         Ok(conclusion) => conclusion,
         Err(error) => {
             let problem = Problem::internal("detector.answer_unreadable", error.to_string());
-            return Ok(Outcome::done(failed(context, Role::Detector, &problem)));
+            return Ok(Outcome::done(failed(context, Role::Detector, &problem, None)));
         }
     };
     pack.attach_conclusion(&conclusion.rows.iter().map(ConclusionRow::from).collect::<Vec<_>>())?;
@@ -192,7 +248,13 @@ fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> 
     let findings = Findings { answers: Vec::new(), detector: conclusion.rows.iter().map(stored_row).collect() };
     let words = format!("{}: {}", conclusion.verdict, conclusion.reason);
     Ok(Outcome::done(Effects {
-        execution: Some(ExecutionResult { duration_s: seconds, candidates: Vec::new(), outcome: Ok(findings) }),
+        execution: Some(ExecutionResult {
+            duration_s: seconds,
+            peak_memory: None,
+            isolation: None,
+            candidates: Vec::new(),
+            outcome: Ok(findings),
+        }),
         children: vec![next],
         ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
     }))
@@ -215,43 +277,4 @@ fn stored_row(row: &EndpointRow) -> DetectorRow {
         issues: serde_json::Value::Object(row.issues.clone()),
         figures: window("abnormal", &row.abnormal).into_iter().chain(window("normal", &row.normal)).collect(),
     }
-}
-
-fn ranked(context: &Context<'_>, name: &str, answer: &[u8], seconds: f64) -> Effects {
-    let Ranking { candidates, answers } = match read(answer) {
-        Ok(ranking) => ranking,
-        Err(found) => {
-            let message = "its answer is not valid";
-            let problem = Problem::new(model::ErrorKind::Failed, "algorithm.answer_invalid", message);
-            return failed(context, Role::Algorithm, &problem.place(name.to_owned()).found(found));
-        }
-    };
-    let words = format!("{name} names {} suspects, first {}", answers.len(), answers[0].name);
-    let findings = Findings { answers, detector: Vec::new() };
-    Effects {
-        execution: Some(ExecutionResult { duration_s: seconds, candidates, outcome: Ok(findings) }),
-        children: vec![collect(context)],
-        ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
-    }
-}
-
-/// Ranks are exactly 1..n, nothing is named twice, and nobody is named who is no candidate.
-fn read(answer: &[u8]) -> std::result::Result<Ranking, String> {
-    let ranking: Ranking = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
-    if ranking.answers.is_empty() {
-        return Err("no suspect".into());
-    }
-    let mut seen = std::collections::HashSet::new();
-    for (index, answer) in ranking.answers.iter().enumerate() {
-        if answer.rank as usize != index + 1 {
-            return Err(format!("rank {} at place {}", answer.rank, index + 1));
-        }
-        if !seen.insert((answer.level, answer.name.as_str())) {
-            return Err(format!("`{}` named twice", answer.name));
-        }
-        if answer.level == Level::Service && !ranking.candidates.contains(&answer.name) {
-            return Err(format!("`{}`, which is no candidate", answer.name));
-        }
-    }
-    Ok(ranking)
 }

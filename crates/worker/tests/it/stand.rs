@@ -187,6 +187,7 @@ impl Stand {
             program: Path::new("/nonexistent").to_owned(),
             incarnation,
             capacity: 1,
+            server: None,
         }
     }
 }

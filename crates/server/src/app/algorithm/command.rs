@@ -1,0 +1,95 @@
+//! What a command must be like to be added.
+
+use api::algorithm::{AddAlgorithmRequest, CommandSpec};
+use model::{ErrorKind, Problem, Result};
+
+use super::{BUILTIN, DETECTOR};
+use crate::app::ExecutionLimits;
+
+/// Variables that the contract sets.
+const RESERVED: [&str; 20] = [
+    "TIMEZONE",
+    "TIMESTAMP",
+    "NORMAL_START",
+    "NORMAL_END",
+    "ABNORMAL_START",
+    "ABNORMAL_END",
+    "WORKSPACE",
+    "INPUT_PATH",
+    "OUTPUT_PATH",
+    "RCABENCH_BASE_URL",
+    "RCABENCH_TOKEN",
+    "DATAPACK_ID",
+    "EXECUTION_ID",
+    "BENCHMARK_SYSTEM",
+    "ALGORITHM",
+    "HOME",
+    "LANG",
+    "TZ",
+    "PATH",
+    "PWD",
+];
+const LONGEST_HOURS: u64 = 24;
+const LEAST_MIB: u64 = 16;
+
+/// # Errors
+/// Those of [`super::App::add_algorithm`] that need no store.
+pub fn checked(request: &AddAlgorithmRequest, limits: ExecutionLimits) -> Result<CommandSpec> {
+    let wrong =
+        |code, message: &str, place: &str| Problem::new(ErrorKind::Invalid, code, message).place(place.to_owned());
+    for (place, text) in [("name", &request.name), ("version", &request.version)] {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if !((1..=64).contains(&text.len()) && text.bytes().all(allowed)) {
+            return Err(wrong("algorithm.name_malformed", "this cannot be an algorithm's name or version", place)
+                .found(format!("`{text}`"))
+                .expected("1 to 64 letters, digits, dots, hyphens and underscores"));
+        }
+    }
+    let built_in = rca::algorithm::algorithms().iter().any(|method| method.name() == request.name);
+    if built_in || request.name == DETECTOR || request.version == BUILTIN {
+        return Err(wrong("algorithm.name_taken", "this name belongs to what is built in", "name")
+            .found(format!("`{}:{}`", request.name, request.version))
+            .fix("choose another name"));
+    }
+    if request.image.is_some() {
+        return Err(Problem::new(ErrorKind::Missing, "algorithm.no_container_runtime", "no container runtime")
+            .place("image")
+            .expected("a command")
+            .fix("give the program that the image would run as a command: `--command`"));
+    }
+    if request.command.is_empty() || request.command[0].is_empty() {
+        return Err(wrong("algorithm.no_command", "there is nothing to run", "command").expected("a program"));
+    }
+    let nul =
+        request.command.iter().chain(request.env.keys()).chain(request.env.values()).any(|text| text.contains('\0'));
+    if nul || request.env.keys().any(|key| key.is_empty() || key.contains('=')) {
+        return Err(wrong("algorithm.variable_malformed", "a word or a variable cannot be given to a program", "env"));
+    }
+    if let Some(key) = request.env.keys().find(|key| RESERVED.contains(&key.as_str())) {
+        return Err(wrong("algorithm.variable_reserved", "the contract sets this variable", "env").found(key.clone()));
+    }
+    let timeout_seconds = request.timeout_seconds.unwrap_or(limits.seconds);
+    let memory_mib = request.memory_mib.unwrap_or(limits.memory_mib);
+    if !(1..=LONGEST_HOURS * 3600).contains(&timeout_seconds) {
+        return Err(wrong(
+            "algorithm.limit_out_of_range",
+            "this is no time that a command may have",
+            "timeout_seconds",
+        )
+        .found(timeout_seconds.to_string())
+        .expected(format!("1 second to {LONGEST_HOURS} hours")));
+    }
+    if memory_mib < LEAST_MIB {
+        return Err(wrong("algorithm.limit_out_of_range", "no program runs in so little memory", "memory_mib")
+            .found(memory_mib.to_string())
+            .expected(format!("at least {LEAST_MIB}")));
+    }
+    Ok(CommandSpec {
+        command: request.command.clone(),
+        env: request.env.clone(),
+        timeout_seconds,
+        memory_mib,
+        network: request.network,
+        no_isolation: request.no_isolation,
+    })
+}
