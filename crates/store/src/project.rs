@@ -1,11 +1,12 @@
 //! Projects: what runs and evaluations belong to.
 
-use model::{Problem, ProjectId, Result, WallTime};
+use model::{ErrorKind, Problem, ProjectId, Result, WallTime};
 use sea_orm::{ActiveValue, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 
 use crate::connect::Store;
 use crate::entity;
 use crate::failure::{Failure, is_duplicate};
+use crate::missing::not_found;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {

@@ -22,6 +22,7 @@ use store::{ContainerKind, ExecutionFilter, Version};
 use super::container::builtin_number;
 use super::injection::labels;
 use super::{App, listed, stored_page};
+use crate::auth::Caller;
 use crate::extract;
 
 /// Version of what is part of the program.
@@ -140,9 +141,10 @@ impl App {
     /// # Errors
     /// `algorithm.name_malformed`, `algorithm.name_taken`, `algorithm.no_command`, `algorithm.no_container_runtime`,
     /// `algorithm.variable_reserved`, `algorithm.limit_out_of_range`, `algorithm.no_isolation`,
-    /// `algorithm.version_exists`.
-    pub async fn add_algorithm(&self, request: &AddAlgorithmRequest) -> Result<Algorithm> {
+    /// `algorithm.version_exists`, `token.role_too_low`.
+    pub async fn add_algorithm(&self, caller: &Caller, request: &AddAlgorithmRequest) -> Result<Algorithm> {
         let spec = command::checked(request, self.limits())?;
+        command::allow(caller.token(), &spec)?;
         if !spec.no_isolation
             && let Err(problem) = self.isolation()
         {

@@ -7,13 +7,12 @@ use api::board::BoardQuery;
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::spec::AlgorithmChoice;
 use api::{Page, PageQuery};
-use model::{ErrorKind, EvaluationId, InjectionId, Onset, Problem, ProjectId, Result, Verdict};
+use model::{ErrorKind, EvaluationId, InjectionId, Onset, Problem, Result, Verdict};
 use serde_json::json;
 use store::{BoardCase, BoardFilter, Item, NewEvaluation};
 
 use super::algorithm::BUILTIN;
 use super::injection::CONTROL;
-use super::run::PROJECT;
 use super::{App, listed, scores, stored_page};
 
 /// Why a datapack is taken out of an evaluation that began with it.
@@ -75,7 +74,7 @@ impl App {
         items: Vec<Item>,
     ) -> Result<Evaluation> {
         let new = NewEvaluation {
-            project: ProjectId(PROJECT.0),
+            project: self.store().project(store::DEFAULT_PROJECT).await?.id,
             name: request.name.clone().unwrap_or_else(|| "evaluation".to_owned()),
             definition: json!({"format": 1, "request": request, "algorithms": algorithms}),
             packs,

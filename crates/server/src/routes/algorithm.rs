@@ -1,11 +1,11 @@
 //! Algorithms and their executions.
 
 use api::algorithm::{
-use api::algorithm::{
     AddAlgorithmRequest, Algorithm, DetectorUpload, Execution, ExecutionDetail, ExecutionQuery, RankingUpload,
     TestAlgorithmRequest, UploadReply,
 };
 use api::evaluation::Evaluation;
+use api::project::LabelRequest;
 use api::{Envelope, ErrorData, Page};
 use axum::Extension;
 use axum::extract::State;
@@ -25,8 +25,12 @@ pub async fn algorithms(State(app): State<App>) -> Answer<Vec<Algorithm>> {
 
 /// Add a version of a command; the same again is no change
 #[utoipa::path(post, path = "/algorithms", tag = "algorithms", request_body = AddAlgorithmRequest, responses((status = 200, body = Envelope<Algorithm>), (status = 400, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>), (status = 422, body = Envelope<ErrorData>)))]
-pub async fn add(State(app): State<App>, Body(request): Body<AddAlgorithmRequest>) -> Answer<Algorithm> {
-    Ok(Reply::ok(app.add_algorithm(&request).await?))
+pub async fn add(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<AddAlgorithmRequest>,
+) -> Answer<Algorithm> {
+    Ok(Reply::ok(app.add_algorithm(&caller, &request).await?))
 }
 
 /// Show one version by `name` or `name:version`

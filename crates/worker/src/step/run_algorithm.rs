@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
-use model::{
-    ExecutionId, ExecutionState, InjectionId, Onset, PackState, Problem, Result, TaskKind, Verdict, WallTime,
-};
+use model::{ExecutionId, ExecutionState, InjectionId, Onset, PackState, Problem, Result, TaskKind, Verdict, WallTime};
 use rca::detector::{Conclusion, EndpointRow, Figures};
 use serde_json::json;
 use store::{

@@ -1,7 +1,8 @@
 //! What a command must be like to be added.
 
-use api::algorithm::{AddAlgorithmRequest, CommandSpec};
+use api::algorithm::{AddAlgorithmRequest, CommandSpec, Network};
 use model::{ErrorKind, Problem, Result};
+use store::{Token, TokenRole};
 
 use super::{BUILTIN, DETECTOR};
 use crate::app::ExecutionLimits;
@@ -92,4 +93,23 @@ pub fn checked(request: &AddAlgorithmRequest, limits: ExecutionLimits) -> Result
         network: request.network,
         no_isolation: request.no_isolation,
     })
+}
+
+/// Whoever runs a command with rights of the server must have them.
+///
+/// # Errors
+/// `token.role_too_low`.
+pub fn allow(token: &Token, spec: &CommandSpec) -> Result<()> {
+    let (role, what) = match (spec.no_isolation, spec.network) {
+        (true, _) => (TokenRole::Admin, "a command that nothing keeps apart from the server"),
+        (false, Network::All) => (TokenRole::Operator, "a command that reaches what the server reaches"),
+        _ => return Ok(()),
+    };
+    if token.role >= role {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorKind::Denied, "token.role_too_low", "the caller may not do this")
+        .place(what)
+        .found(format!("role {}", token.role.as_str()))
+        .expected(format!("role {} or higher", role.as_str())))
 }
