@@ -75,6 +75,8 @@ pub fn prepare(order: &Order, program: &Path, file: &Path) -> Result<()> {
 pub fn enter(order: &Order) -> Result<()> {
     let root = root(order);
     let wrong = |error: nix::Error| no_isolation(format!("the new root: {error}"));
+    // The keeper shares the mounts up to here, and would have its root moved as well.
+    unshare(CloneFlags::CLONE_NEWNS).map_err(wrong)?;
     let nothing = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     apply(Some("proc"), &root.join("proc"), Some("proc"), nothing, None)?;
     std::env::set_current_dir(&root).map_err(|error| no_isolation(format!("the new root: {error}")))?;
