@@ -40,8 +40,7 @@ fn executions(site: &Site, arguments: &[&str]) -> Vec<Value> {
 fn every_algorithm_runs_on_every_exposed_datapack_and_baselines_always() {
     let (site, _daemon) = round::ts(&[]);
     let packs = three_packs(&site);
-    let ended =
-        site.ctl(&["evaluation", "create", "--algorithm", "baro", "--robustness", "--wait"]).ok().json();
+    let ended = site.ctl(&["evaluation", "create", "--algorithm", "baro", "--robustness", "--wait"]).ok().json();
     let (evaluation, board) = (&ended["evaluation"], &ended["board"]);
     assert_eq!((&evaluation["state"], &evaluation["packs"]), (&json!("Completed"), &json!(2)), "{evaluation:#}");
     assert_eq!(evaluation["excluded"], json!({"no-fault control": 1}));
@@ -63,8 +62,13 @@ fn every_algorithm_runs_on_every_exposed_datapack_and_baselines_always() {
     let slices = of(board, "baro")["slices"].as_array().unwrap();
     let names: BTreeSet<&str> = slices.iter().map(|slice| slice["by"].as_str().unwrap()).collect();
     assert_eq!(names, BTreeSet::from(["family", "system", "difficulty", "roots"]));
-    assert!(slices.iter().any(|slice| slice["name"].as_str().unwrap().starts_with("distance: ")
-        && slice["name"] != "distance: not known"), "{slices:#?}");
+    assert!(
+        slices
+            .iter()
+            .any(|slice| slice["name"].as_str().unwrap().starts_with("distance: ")
+                && slice["name"] != "distance: not known"),
+        "{slices:#?}"
+    );
 
     // What is answered is not asked again, unless that is wanted.
     let before = executions(&site, &[]).len();
@@ -76,7 +80,10 @@ fn every_algorithm_runs_on_every_exposed_datapack_and_baselines_always() {
     let compared = site.ctl(&["evaluation", "compare", &first, &second]).ok().json();
     assert_eq!((&compared["packs"], compared["comparisons"].as_array().unwrap().len()), (&json!(2), 6));
     let differs = |pair: &Value| pair["difference"] != 0.0 || pair["wins"] != 0 || pair["losses"] != 0;
-    assert!(!compared["comparisons"].as_array().unwrap().iter().any(differs), "equal input, equal answers: {compared:#}");
+    assert!(
+        !compared["comparisons"].as_array().unwrap().iter().any(differs),
+        "equal input, equal answers: {compared:#}"
+    );
     assert_eq!(site.ctl(&["evaluation", "list"]).ok().json()["pagination"]["total"], 3);
 
     for (format, part) in [("md", "# Board: simulated packs"), ("csv", "origin,row,algorithm"), ("svg", "<svg ")] {
@@ -127,9 +134,16 @@ fn a_damaged_datapack_is_taken_out_and_a_data_set_tells_of_it() {
     let runs = ["7", "8"].map(|seed| round::run(&site, FAULT, &["--seed", seed], 0));
     let create = ["dataset", "create", "pairs:1.0.0", "--license", "CC-BY-4.0", "--held-out", "0.5"];
     let made = site.ctl(&create).ok().json();
-    assert_eq!((&made[0]["versions"][0]["name"], &made[0]["versions"][0]["packs"]), (&json!("1.0.0"), &json!(2)), "{made:#}");
+    assert_eq!(
+        (&made[0]["versions"][0]["name"], &made[0]["versions"][0]["packs"]),
+        (&json!("1.0.0"), &json!(2)),
+        "{made:#}"
+    );
     assert_eq!(site.ctl(&create).error()["code"], "dataset.exists");
-    assert_eq!(site.ctl(&["dataset", "create", "pairs", "--license", "MIT"]).error()["code"], "dataset.version_missing");
+    assert_eq!(
+        site.ctl(&["dataset", "create", "pairs", "--license", "MIT"]).error()["code"],
+        "dataset.version_missing"
+    );
     assert_eq!(site.ctl(&["dataset", "create", "x:1", "--license", " "]).error()["code"], "dataset.license_missing");
     let manifest = site.ctl(&["dataset", "show", "pairs"]).ok().json();
     let parts: BTreeSet<&str> =

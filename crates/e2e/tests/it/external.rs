@@ -88,13 +88,21 @@ const fn case(name: &'static str, script: &'static str, code: &'static str) -> C
 
 const CASES: &[Case] = &[
     case("good", "answer(GOOD)", ""),
-    case("csv", r#"open(os.environ["OUTPUT_PATH"] + "/result.csv", "w").write("level,result,rank\nservice,ts-travel-service,1\n")"#, ""),
+    case(
+        "csv",
+        r#"open(os.environ["OUTPUT_PATH"] + "/result.csv", "w").write("level,result,rank\nservice,ts-travel-service,1\n")"#,
+        "",
+    ),
     case("intruder", INTRUDER, ""),
     Case { name: "poster", script: POSTER, more: &["--network", "server"], code: "" },
     case("silent", "pass", "algorithm.no_answer"),
     case("chatty", r#"print("garbage " * 100000)"#, "algorithm.no_answer"),
     case("empty", "answer([])", "algorithm.answer_empty"),
-    case("garbage", r#"open(os.environ["OUTPUT_PATH"] + "/result.json", "wb").write(bytes(range(256)))"#, "algorithm.answer_unreadable"),
+    case(
+        "garbage",
+        r#"open(os.environ["OUTPUT_PATH"] + "/result.json", "wb").write(bytes(range(256)))"#,
+        "algorithm.answer_unreadable",
+    ),
     case("twice", "answer([GOOD[0], dict(GOOD[0], rank=2)])", "algorithm.named_twice"),
     case("one-rank", "answer([GOOD[0], dict(GOOD[1], rank=1)])", "algorithm.answer_invalid"),
     case("stranger", r#"answer([dict(GOOD[0], result="ts-travel-servise")])"#, "algorithm.unknown_service"),
@@ -127,9 +135,12 @@ fn add(site: &Site, case: &Case, more: &[&str]) {
     let data = format!("SECRET={}", site.data().display());
     let home = format!("REAL_HOME={}", site.path().display());
     let port = format!("PORT={}", port(site));
-    let arguments =
-        [&["algorithm", "add", case.name, "--command", &command, "--env", &data, "--env", &home, "--env", &port], case.more, more]
-            .concat();
+    let arguments = [
+        &["algorithm", "add", case.name, "--command", &command, "--env", &data, "--env", &home, "--env", &port],
+        case.more,
+        more,
+    ]
+    .concat();
     let added = site.ctl(&arguments).ok().json();
     assert_eq!((&added["kind"], &added["runnable"]), (&json!("command"), &json!(true)), "{added:#}");
 }
@@ -159,9 +170,8 @@ fn pack_digest(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 fn processes(word: &str) -> usize {
-    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        std::fs::read(entry.ok()?.path().join("cmdline")).ok()
-    });
+    let all =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
     all.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
 }
 
@@ -194,8 +204,13 @@ fn every_way_to_fail_is_a_result_of_its_own_and_the_evaluation_goes_on() {
     }
     assert_eq!(executions["gone"]["reason"], "algorithm.not_found", "{:#}", executions["gone"]);
     assert!(executions["error"]["message"].as_str().unwrap().contains("no idea"), "its last words are kept");
-    assert!(executions["stranger"]["message"].as_str().unwrap().contains("ts-travel-service"), "the nearest name is told");
-    assert!(executions["hungry"]["peak_memory"].is_null() || executions["hungry"]["peak_memory"].as_u64() > Some(1 << 20));
+    assert!(
+        executions["stranger"]["message"].as_str().unwrap().contains("ts-travel-service"),
+        "the nearest name is told"
+    );
+    assert!(
+        executions["hungry"]["peak_memory"].is_null() || executions["hungry"]["peak_memory"].as_u64() > Some(1 << 20)
+    );
     assert_eq!(pack_digest(&folder), before, "the datapack is as it was");
     assert_eq!(processes("sleep\x004242"), 0, "nothing is left of the one that never ends");
     assert_eq!(std::fs::read_dir(site.data().join("scratch")).unwrap().count(), 0, "nor in the working folder");
@@ -203,7 +218,10 @@ fn every_way_to_fail_is_a_result_of_its_own_and_the_evaluation_goes_on() {
     let board = &ended["board"];
     let row = |name: &str| {
         let rows = board["rows"].as_array().unwrap().iter();
-        rows.clone().find(|row| row["row"] == "ranking" && row["algorithm"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+        rows.clone()
+            .find(|row| row["row"] == "ranking" && row["algorithm"] == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .clone()
     };
     assert_eq!(row("good")["ac1"]["value"], 1.0);
     assert_eq!((&row("crash")["ac5"]["value"], &row("crash")["failures"]), (&json!(0.0), &json!(1)));
@@ -239,8 +257,7 @@ fn what_may_not_be_added_is_refused_and_what_is_not_isolated_is_marked() {
     assert_eq!(good, 2);
     assert_eq!(site.ctl(&["algorithm", "show", "good:1"]).ok().json()["command"]["no_isolation"], true);
 
-    let ended =
-        site.ctl(&["evaluation", "create", "--pack", &pack, "--algorithm", "good:1", "--wait"]).ok().json();
+    let ended = site.ctl(&["evaluation", "create", "--pack", &pack, "--algorithm", "good:1", "--wait"]).ok().json();
     let rows = ended["board"]["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["algorithm"] == "good").unwrap();
     assert_eq!((&row["not_isolated"], &row["ac1"]["value"], &row["version"]), (&json!(1), &json!(1.0), &json!("1")));

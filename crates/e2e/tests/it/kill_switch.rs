@@ -23,7 +23,11 @@ fn a_live_fault_is_recovered_and_none_starts_until_the_switch_is_off() {
     assert_eq!((text(&ended["state"]), text(&ended["reason"])), ("Failed".into(), "fault.kill_switch".into()));
     assert!(text(&ended["message"]).contains("kill switch"), "{ended:#}");
     let removed = ended["recovery"]["removed"].as_array().unwrap();
-    assert_eq!((removed.len(), &removed[0]["name"]), (1, &recovered[0]["name"]), "the run keeps the receipt: {ended:#}");
+    assert_eq!(
+        (removed.len(), &removed[0]["name"]),
+        (1, &recovered[0]["name"]),
+        "the run keeps the receipt: {ended:#}"
+    );
     world::until_clean(&site);
     let journal = world::journal(&site);
     world::assert_each_effect_once(&journal, 1);

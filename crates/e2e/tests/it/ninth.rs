@@ -94,6 +94,10 @@ fn a_folder_of_one_system_is_refused_at_the_start_with_the_folder_that_is_meant(
     std::fs::create_dir(site.path().join("systems/later")).unwrap();
     std::fs::remove_dir_all(site.path().join("systems/myshop")).unwrap();
     let (started, linted) = (serve("systems"), site.ctl(&["system", "lint", "systems"]));
-    assert!(started.err.contains("system.file_missing") && linted.out.contains("system.file_missing"), "{}", started.err);
+    assert!(
+        started.err.contains("system.file_missing") && linted.out.contains("system.file_missing"),
+        "{}",
+        started.err
+    );
     assert_eq!((started.code, linted.code), (4, 5));
 }
