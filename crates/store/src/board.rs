@@ -67,6 +67,8 @@ pub struct BoardExecution {
     pub duration_s: f64,
     pub peak_memory: Option<u64>,
     pub isolation: Option<String>,
+    /// Its answer was uploaded.
+    pub remote: bool,
 }
 
 #[derive(Debug, FromQueryResult)]
@@ -97,6 +99,7 @@ struct ExecutionRow {
     duration_s: f64,
     peak_memory: Option<i64>,
     isolation: Option<String>,
+    remote: bool,
 }
 
 impl Store {
@@ -154,6 +157,7 @@ impl Store {
             Column::DurationS,
             Column::PeakMemory,
             Column::Isolation,
+            Column::Remote,
         ];
         let ended = Condition::all().add(Column::State.ne(ExecutionState::Initial.code()));
         let per_method =
@@ -179,6 +183,7 @@ impl Store {
                 duration_s: row.duration_s,
                 peak_memory: row.peak_memory.and_then(|bytes| u64::try_from(bytes).ok()),
                 isolation: row.isolation,
+                remote: row.remote,
             })
         };
         Ok(rows.into_iter().map(read).collect::<Work<_>>()?)

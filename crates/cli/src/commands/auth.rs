@@ -33,7 +33,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "proof", required = true, multiple = false, args = ["token_file", "username", "key_id"])]
+#[command(group = clap::ArgGroup::new("proof").required(true).args(["token_file", "username", "key_id"]))]
 pub struct Login {
     /// File with a token, one line
     #[arg(long, value_name = "FILE")]

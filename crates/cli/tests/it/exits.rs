@@ -127,3 +127,23 @@ fn without_a_home_the_config_file_is_not_looked_for_in_the_present_folder() {
         assert_eq!((ran.code, ran.error()["code"].as_str()), (4, Some("config.no_home")), "{value}");
     }
 }
+
+#[test]
+fn a_login_takes_one_proof_and_reads_secrets_from_standard_input_only() {
+    let home = Home::new();
+    let login = |arguments: &[&str]| {
+        let all = [&["--server", "http://127.0.0.1:1", "auth", "login", "--save-as", "x"], arguments].concat();
+        let ran = home.run(&all);
+        (ran.code, ran.err)
+    };
+    for arguments in [&["--username", "ann", "--password-stdin"][..], &["--key-id", "ak_1", "--key-secret-stdin"]] {
+        let (code, err) = login(arguments);
+        assert!(code == 2 && err.contains("secret.not_given"), "{arguments:?}: {err}");
+    }
+    let (code, err) = login(&["--token-file", "nowhere"]);
+    assert!(code == 4 && err.contains("token.file_unreadable"), "{err}");
+    for arguments in [&[][..], &["--username", "ann"], &["--token-file", "f", "--key-id", "i", "--key-secret-stdin"]] {
+        let (code, err) = login(arguments);
+        assert!(code == 2 && err.contains("--help"), "{arguments:?}: {err}");
+    }
+}

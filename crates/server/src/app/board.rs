@@ -6,7 +6,8 @@ use ::fault::Resolved;
 use ::score::{Case, Difficulty, Environment, Options, Outcome, Rule};
 use api::board::{Board, BoardQuery, Excluded, ExportQuery};
 use model::{
-    ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, PackState, Problem, Result, Verdict,
+    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, PackState, Problem, Result,
+    Verdict,
 };
 use store::{BoardCase, BoardExecution, BoardFilter};
 
@@ -205,7 +206,7 @@ impl App {
             .map(|execution| Outcome {
                 algorithm: algorithm_name(&execution),
                 pack: names[&execution.injection].to_owned(),
-                answers: answers.remove(&execution.id),
+                answers: answers.remove(&execution.id).map(|list| decided(list, execution.remote)),
                 reason: execution.reason,
                 seconds: execution.duration_s,
                 peak_memory: execution.peak_memory,
@@ -281,4 +282,13 @@ fn excluded(injections: &[BoardCase]) -> Vec<Excluded> {
         *reasons.entry(reason).or_default() += 1;
     }
     reasons.into_iter().map(|(reason, packs)| Excluded { reason: reason.to_owned(), packs }).collect()
+}
+
+/// An uploaded answer gives every suspect a rank of its own, which is what counts: many clients send the same confidence for all,
+/// and that makes no tie.
+fn decided(mut answers: Vec<Answer>, remote: bool) -> Vec<Answer> {
+    if remote {
+        answers.iter_mut().for_each(|answer| answer.score = None);
+    }
+    answers
 }
