@@ -16,7 +16,8 @@ use rca::wide::{Column, Wide};
 use serde_json::json;
 
 const START: i64 = 1_700_000_000;
-const ROUNDS: usize = 5;
+/// Many, so that a round in which another program had the core does not count.
+const ROUNDS: usize = 21;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -13,7 +13,7 @@
 //!   window into the normal one.
 //! - Order: by name.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use model::Window;
 
@@ -185,10 +185,4 @@ fn golden(service: &str, spans: &[&Span], table: &Table, onset: i64) -> Vec<Colu
         Column::new(service, "latency-90", latency),
         Column::new(service, "workload", workload),
     ]
-}
-
-/// Names of services that a set of columns speaks of, in the columns' order.
-pub fn services(columns: &[Column]) -> Vec<&str> {
-    let mut seen = HashSet::new();
-    columns.iter().map(|column| column.service.as_str()).filter(|service| seen.insert(*service)).collect()
 }

@@ -10,6 +10,8 @@ use crate::frame::Pack;
 const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 20, abnormal_samples: 1, samples: Samples::Requests };
 
 const ALPHA: f64 = 0.05;
+/// Directions of the causes below that share of the largest are rounding.
+const CUT: f64 = 1e-12;
 
 pub struct Circa;
 
@@ -46,7 +48,7 @@ impl Algorithm for Circa {
         let score = |node: usize| {
             let parents: Vec<&[f64]> =
                 (0..values.len()).filter(|other| mixed.is_directed(*other, node)).map(|other| values[other]).collect();
-            departures(values[node], &parents, trained, tested).iter().map(|z| z.abs()).fold(0.0, f64::max)
+            departures(values[node], &parents, trained, tested, CUT).iter().map(|z| z.abs()).fold(0.0, f64::max)
         };
         let scores: Vec<f64> = (0..values.len()).map(score).collect();
         graph.ranked(self.name(), pack, &scores)

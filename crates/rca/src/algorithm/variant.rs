@@ -162,7 +162,7 @@ pub const PDIAGNOSE: Variant = Variant {
         "takes the wide table made small, 60 columns at most",
         SPANS,
         "log lines are counted over both windows, by the lower-case words error and fail",
-        "a service counts only when it has metrics",
+        "a service counts only when it has metrics, and a column with `time` in its name is none",
     ],
     scores: |pack| {
         let table = Wide::build(pack).reduced(COLUMNS);

@@ -6,8 +6,9 @@ use crate::statistics::{deviation, mean};
 
 /// A linear regression with intercept of `target` on `parents`, fitted to the first `trained` rows; gives the residuals of
 /// the `tested` last rows in deviations of the training residuals. Without parents the plain z-scores. A deviation of zero
-/// counts as one. O(rows · parents²).
-pub fn departures(target: &[f64], parents: &[&[f64]], trained: usize, tested: usize) -> Vec<f64> {
+/// counts as one. Directions of the parents that are smaller than `cut` beside the largest one are left out.
+/// O(rows · parents²).
+pub fn departures(target: &[f64], parents: &[&[f64]], trained: usize, tested: usize, cut: f64) -> Vec<f64> {
     let first_tested = target.len() - tested;
     if parents.is_empty() {
         return scores(&target[..trained], &target[first_tested..]);
@@ -18,7 +19,7 @@ pub fn departures(target: &[f64], parents: &[&[f64]], trained: usize, tested: us
     let cell = |row: usize, column: usize| parents[column][row] - centres[column];
     let svd = DMatrix::from_fn(trained, parents.len(), cell).svd(true, true);
     let answer = DVector::from_iterator(trained, target[..trained].iter().map(|value| value - centre));
-    let least = f64::EPSILON * svd.singular_values.max();
+    let least = cut * svd.singular_values.max();
     let weights = svd.solve(&answer, least).unwrap_or_else(|_| DVector::zeros(parents.len()));
     let residual = |row: usize| {
         target[row] - centre - (0..parents.len()).map(|column| weights[column] * cell(row, column)).sum::<f64>()

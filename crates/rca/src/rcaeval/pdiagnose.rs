@@ -1,9 +1,10 @@
 //! `pdiagnose`: counts of points, log lines and spans out of the ordinary, five marks each.
 //!
 //! In the program it is a script over one folder, not a function. Slips and shortcuts, kept: log lines are counted over
-//! both windows, by the lower-case words `error` and `fail` anywhere in them; a service counts only when it has metrics.
+//! both windows, by the lower-case words `error` and `fail` anywhere in them; a service counts only when it has metrics; a
+//! column with `time` in its name is taken for the time, so a timeline service has no metrics.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use model::Window;
 
@@ -15,9 +16,16 @@ use crate::wide::{Column, Wide};
 
 const MARKS: f64 = 5.0;
 
-/// The services of a table, in the order of its columns; a ranking of [`pdiagnose`] is one of these.
+/// The services that can be voted for, in the order of their columns; a ranking of [`pdiagnose`] is of these.
 pub fn services_of(table: &Wide) -> Vec<&str> {
-    crate::wide::services(&table.columns)
+    let mut services: Vec<&str> = judged(table).map(|column| column.service.as_str()).collect();
+    let mut seen = HashSet::new();
+    services.retain(|service| seen.insert(*service));
+    services
+}
+
+fn judged(table: &Wide) -> impl Iterator<Item = &Column> {
+    table.columns.iter().filter(|column| !column.name.contains("time"))
 }
 
 /// O(cells + log bytes + spans).
@@ -26,7 +34,7 @@ pub fn pdiagnose(table: &Wide, spans: &Operations, pack: &Pack) -> Ranking {
     let index: HashMap<&str, usize> = services.iter().copied().zip(0..).collect();
     let mut marks = vec![0_u64; services.len()];
     let onset = table.normal_rows();
-    for column in &table.columns {
+    for column in judged(table) {
         marks[index[column.service.as_str()]] += beyond(column, onset);
     }
     for log in Window::BOTH.into_iter().flat_map(|window| &pack.signals(window).logs) {

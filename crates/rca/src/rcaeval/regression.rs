@@ -17,6 +17,8 @@ use crate::wide::Wide;
 /// Scores beyond it are rounding divided by rounding.
 pub const CHANCE: f64 = 1e9;
 
+/// The default tolerance of scikit-learn 1.9, coarser than rounding.
+const CUT: f64 = 1e-6;
 const BEFORE_S: i64 = 120;
 const AFTER_S: i64 = 300;
 const TRAINED: usize = 111;
@@ -47,7 +49,7 @@ pub fn circa(table: &Wide) -> Result<Ranking, Untestable> {
         let parents = arcs.iter().filter(|(cause, _)| *cause == node).map(|(_, effect)| *effect);
         let parents: Vec<&[f64]> =
             parents.filter(|parent| varies(*parent)).map(|parent| series[parent].as_slice()).collect();
-        let departures = departures(&series[node], &parents, TRAINED, TESTED);
+        let departures = departures(&series[node], &parents, TRAINED, TESTED, CUT);
         ranking.push((column.index, departures.iter().map(|z| z.abs()).fold(0.0, f64::max)));
     }
     Ok(descending(ranking))

@@ -165,18 +165,18 @@ fn any_after(spans: &Operations) -> bool {
 
 /// The spans of services that the table knows: so with the script that `pdiagnose` is.
 fn with_metrics(spans: &Operations, table: &Wide) -> Operations {
-    let known: BTreeSet<&str> = table.columns.iter().map(|column| column.service.as_str()).collect();
-    let rows = spans.rows.iter().filter(|row| known.contains(spans.names[row.operation].0.as_str()));
+    let known = rcaeval::services_of(table);
+    let rows = spans.rows.iter().filter(|row| known.contains(&spans.names[row.operation].0.as_str()));
     Operations { rows: rows.copied().collect(), ..spans.clone() }
 }
 
 /// The lines of services that the table knows: the program ends with an error where it meets another.
 fn logs(pack: &Pack, table: &Wide) -> String {
-    let known: BTreeSet<&str> = table.columns.iter().map(|column| column.service.as_str()).collect();
+    let known = rcaeval::services_of(table);
     let mut text = String::from("time,container_name,message\n");
     for log in Window::BOTH.into_iter().flat_map(|window| &pack.signals(window).logs) {
         let service = pack.names.get(log.service);
-        if known.contains(service) {
+        if known.contains(&service) {
             let body = pack.names.get(log.body).replace('"', "\"\"");
             writeln!(text, "{},{service},\"{body}\"", log.time / 1_000_000_000).unwrap();
         }
