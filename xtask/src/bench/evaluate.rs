@@ -101,7 +101,7 @@ fn evaluate(server: &Server, binaries: &Path) -> Result<(f64, f64, BTreeMap<Stri
     let pid = server.process.id();
     let (start, before) = (Instant::now(), children_cpu_seconds(pid)?);
     let begun = server.ask(binaries, &["evaluation", "create", "--always"])?;
-    let id = begun["id"].to_string();
+    let id = begun["id"].clone();
     let (mut peak, mut asked): (f64, _) = (0.0, Instant::now());
     let ended = loop {
         peak = peak.max(resident_mib(pid));
@@ -109,7 +109,7 @@ fn evaluate(server: &Server, binaries: &Path) -> Result<(f64, f64, BTreeMap<Stri
             asked = Instant::now();
             let list = server.ask(binaries, &["evaluation", "list", "--size", "1"])?;
             let newest = list["items"][0].clone();
-            if newest["id"].to_string() == id && newest["state"] != "Running" {
+            if newest["id"] == id && newest["state"] != "Running" {
                 break newest;
             }
         }

@@ -20,6 +20,9 @@ pub const DAMAGED: &str = "damaged";
 /// Most executions of one evaluation.
 const MOST: usize = 200_000;
 
+/// A datapack of the scope; with a reason, no algorithm runs on it.
+type Judged = (InjectionId, Option<String>);
+
 impl App {
     /// Stores an evaluation; the work begins at once, and outlives every process.
     ///
@@ -70,7 +73,7 @@ impl App {
         &self,
         request: &EvaluationRequest,
         algorithms: &[String],
-        packs: Vec<(InjectionId, Option<String>)>,
+        packs: Vec<Judged>,
         items: Vec<Item>,
     ) -> Result<Evaluation> {
         let new = NewEvaluation {
@@ -206,12 +209,8 @@ impl App {
     }
 
     /// All of the scope, each with the reason why no algorithm runs on it; and those on which algorithms do.
-    fn split(
-        &self,
-        scope: Vec<BoardCase>,
-        any_built: bool,
-    ) -> Result<(Vec<(InjectionId, Option<String>)>, Vec<InjectionId>)> {
-        let packs: Vec<(InjectionId, Option<String>)> = scope
+    fn split(&self, scope: Vec<BoardCase>, any_built: bool) -> Result<(Vec<Judged>, Vec<InjectionId>)> {
+        let packs: Vec<Judged> = scope
             .iter()
             .map(|case| {
                 let reason = if any_built { (!case.built).then_some("no datapack") } else { reason(case) };
