@@ -18,7 +18,7 @@ mod tracerca;
 pub use graphs::{granger_pagerank, pc_pagerank};
 pub use microrank::{ANSWERED, microrank};
 pub use pdiagnose::{pdiagnose, services_of};
-pub use regression::{CHANCE, circa};
+pub use regression::{Circa, circa};
 pub use scalers::{baro, nsigma};
 pub use spans::{Operations, Row};
 pub use tracerca::tracerca;
