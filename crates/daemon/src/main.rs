@@ -7,6 +7,7 @@ mod contracts;
 mod demo;
 mod exec;
 mod folder;
+mod pack;
 mod serve;
 mod simulate;
 
@@ -38,6 +39,9 @@ enum Command {
     /// Work with the simulated cluster directly.
     #[command(subcommand)]
     Sim(simulate::Command),
+    /// Work with datapacks in a folder, without a server.
+    #[command(subcommand)]
+    Datapack(pack::Command),
     /// Write the generated contracts into a folder.
     #[command(hide = true)]
     Contracts { folder: PathBuf },
@@ -117,6 +121,7 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Sim(command) => simulate::run(command),
+        Command::Datapack(command) => pack::run(command),
         Command::BenchSend(args) => bench_send::run(&args),
         Command::Contracts { folder } => contracts::write(&folder),
         Command::Confine(args) => confine::run(&args).map(drop),

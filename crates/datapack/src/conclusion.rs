@@ -50,7 +50,7 @@ impl From<&EndpointRow> for ConclusionRow {
 }
 
 impl ConclusionRow {
-    fn figures(&self) -> [Option<f64>; 10] {
+    pub(crate) fn figures(&self) -> [Option<f64>; 10] {
         let (a, n) = (&self.abnormal, &self.normal);
         [a.avg, n.avg, a.success_rate, n.success_rate, a.p90, n.p90, a.p95, n.p95, a.p99, n.p99]
     }

@@ -4,13 +4,21 @@
 //! - [`Builder`]: telemetry of two windows to a checked, published pack.
 //! - [`Pack`]: a published pack, its public form, its checksums.
 //! - [`load`]: a pack's open part as the frames that algorithms take.
+//! - [`diagnose`], [`diff`]: what is right and wrong with a pack; in what two differ.
+//! - [`rcaeval`]: the layout of another benchmark, both ways.
 //! - [`leak`]: whether an open part gives the answer away.
 
 mod archive;
 mod builder;
+mod check;
 pub mod conclusion;
 mod conform;
 mod contract;
+mod convert;
+mod csv_export;
+mod csv_file;
+pub mod diagnose;
+pub mod diff;
 mod disk;
 mod export;
 mod id;
@@ -24,12 +32,15 @@ mod order;
 mod pack;
 mod parquet_file;
 pub mod quality;
+pub mod rcaeval;
 pub mod schema;
+mod skew;
 mod staging;
 pub mod visible;
 
 pub use archive::zip_all;
 pub use builder::{Builder, Refusal, Staged};
+pub use check::{check_columns, file_size};
 pub use conclusion::{ConclusionRow, EndpointFigures};
 pub use contract::contract_markdown;
 pub use input::{Batches, InMemory, PackInput, Profile, Source, name};
@@ -39,6 +50,7 @@ pub use pack::{Bytes, Pack, PublicFile};
 pub use parquet_file::FileRecord;
 pub use quality::Quality;
 pub use schema::{Signal, Table};
+pub use skew::Skew;
 pub use visible::Visibility;
 
 /// The run's parameters, in the open part.

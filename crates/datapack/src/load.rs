@@ -21,10 +21,10 @@ pub const LOAD_GENERATORS: [&str; 2] = ["loadgenerator", "load-generator"];
 
 /// One file, with names of its own.
 pub(crate) struct Part {
-    names: Names,
+    pub names: Names,
     /// The services that the file's records name, of `names`.
     services: BTreeSet<u32>,
-    rows: Rows,
+    pub rows: Rows,
 }
 
 pub(crate) enum Rows {
@@ -41,7 +41,7 @@ pub(crate) enum Rows {
 /// and [`LOAD_GENERATORS`].
 ///
 /// # Errors
-/// `datapack.file_missing`, `datapack.file_corrupt`.
+/// `datapack.file_missing`, `datapack.file_corrupt`, `datapack.column_missing`, `datapack.column_type`.
 pub fn load(folder: &Path, load_generators: &[String]) -> Result<Pack> {
     let windows = windows(folder)?;
     let path = folder.join(K8S_FILE);

@@ -7,25 +7,30 @@
 //! <name>/sealed/injection.json    the public injection object, with the ground truth
 //! <name>/sealed/truth.json        the ground truth with roles
 //! <name>/sealed/conclusion.csv    what the detector said; attached later, covered by no checksum
+//! <name>/sealed/converted/        the flat layout of the public algorithms; attached when asked for, covered by no checksum
 //! ```
 //! The public form is one flat folder: the open part, with the sealed `injection.json` in the place of the open one, the
-//! manifest, the conclusion when there is one, and a `sha256sum.txt` of just that.
+//! manifest, the conclusion and the flat layout when there are, and a `sha256sum.txt` of just that.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use model::{ErrorKind, Problem, Result, Truth};
+use arrow::array::RecordBatch;
+use model::{ErrorKind, Problem, Result, Truth, Window};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::archive::zip_all;
+use crate::check::check_columns;
 use crate::conclusion::{self, ConclusionRow};
 use crate::disk::{corrupt, create_folder, digest, failed, list, read, sync_folder, write_durably};
 use crate::manifest::{Checksums, FORMAT, Manifest};
+use crate::schema::Signal;
 use crate::{INJECTION_FILE, load};
 
 pub(crate) const OPEN: &str = "open";
@@ -34,9 +39,10 @@ pub(crate) const SUMS_FILE: &str = "sha256sum.txt";
 pub(crate) const MANIFEST_FILE: &str = "manifest.json";
 pub(crate) const TRUTH_FILE: &str = "truth.json";
 pub(crate) const CONCLUSION_FILE: &str = "conclusion.csv";
+pub(crate) const CONVERTED: &str = "converted";
 
 /// What others put beside a pack's files; no part of what was built.
-const ATTACHMENTS: [&str; 2] = ["converted", CONCLUSION_FILE];
+pub(crate) const ATTACHMENTS: [&str; 2] = [CONVERTED, CONCLUSION_FILE];
 
 /// One file of the public form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,6 +105,10 @@ impl Pack {
         &self.manifest
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The folder that may be shown to an algorithm, read-only.
     pub fn open_part(&self) -> PathBuf {
         self.folder.join(OPEN)
@@ -122,6 +132,26 @@ impl Pack {
     /// The open part as frames. `load_generators` are left out of the candidates, besides the public names of one.
     pub fn load(&self, load_generators: &[String]) -> Result<rca::frame::Pack> {
         load::load(&self.open_part(), load_generators)
+    }
+
+    /// Calls `work` with every batch of one file, whose columns are the format's.
+    ///
+    /// # Errors
+    /// `datapack.file_missing`, `datapack.file_corrupt`, `datapack.column_missing`, `datapack.column_type`.
+    pub(crate) fn batches(
+        &self,
+        window: Window,
+        signal: Signal,
+        mut work: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let path = self.open_part().join(signal.file(window));
+        check_columns(&path, signal)?;
+        let file = File::open(&path).map_err(failed(&path))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+        for batch in reader.map_err(|error| corrupt(&path, error))? {
+            work(&batch.map_err(|error| corrupt(&path, error))?)?;
+        }
+        Ok(())
     }
 
     /// Reads everything that was built and compares it with the checksums. Attachments are not looked at.
@@ -200,6 +230,7 @@ impl Pack {
         }
         for file in self.files()? {
             let to = folder.join(&file.name);
+            create_folder(to.parent().unwrap_or(folder))?;
             match self.file(&file.name)? {
                 Bytes::File(from) => fs::copy(&from, &to).map(|_| ()).map_err(failed(&from))?,
                 Bytes::Memory(bytes) => fs::write(&to, bytes).map_err(failed(&to))?,
@@ -271,6 +302,11 @@ impl Pack {
             let (bytes, sha256) = digest(&path)?;
             files.push(PublicFile { name: CONCLUSION_FILE.to_owned(), bytes, sha256, rows: None });
         }
+        let folder = self.folder.join(SEALED).join(CONVERTED);
+        for file in if folder.exists() { list(&folder)? } else { Vec::new() } {
+            let (bytes, sha256) = digest(&folder.join(&file))?;
+            files.push(PublicFile { name: format!("{CONVERTED}/{file}"), bytes, sha256, rows: None });
+        }
         Ok(files)
     }
 
@@ -281,7 +317,8 @@ impl Pack {
 
 /// Where a public file is stored.
 fn stored_name(name: &str) -> String {
-    let sealed = [INJECTION_FILE, MANIFEST_FILE, CONCLUSION_FILE].contains(&name);
+    let attached = name.strip_prefix(CONVERTED).is_some_and(|rest| rest.starts_with('/'));
+    let sealed = attached || [INJECTION_FILE, MANIFEST_FILE, CONCLUSION_FILE].contains(&name);
     format!("{}/{name}", if sealed { SEALED } else { OPEN })
 }
 

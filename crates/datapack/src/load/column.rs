@@ -12,6 +12,7 @@ use model::Result;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
+use crate::check::check_columns;
 use crate::disk::{corrupt, failed};
 use crate::schema::Table;
 
@@ -33,7 +34,9 @@ pub(crate) fn read(path: &Path, projection: Projection, mut each: impl FnMut(&Ba
     let file = File::open(path).map_err(failed(path))?;
     let wrong = |error| corrupt(path, error);
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema(projection)));
-    let metadata = ArrowReaderMetadata::load(&file, options).map_err(wrong)?;
+    // A column of another type is told as that, any other failure as what it is.
+    let metadata = ArrowReaderMetadata::load(&file, options)
+        .map_err(|error| check_columns(path, projection.table.signal).err().unwrap_or_else(|| corrupt(path, error)))?;
     let wanted = projection.plain.iter().chain(projection.dictionaries).copied();
     let mask = ProjectionMask::columns(metadata.parquet_schema(), wanted);
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)

@@ -13,7 +13,7 @@ use crate::disk::corrupt;
 use crate::id;
 use crate::schema::Signal;
 
-pub(super) fn spans(path: &Path) -> Result<Part> {
+pub(crate) fn spans(path: &Path) -> Result<Part> {
     let projection = Projection {
         table: Signal::Traces.table(),
         plain: &["Timestamp", "TraceId", "SpanId", "ParentSpanId", "SpanAttributes", "Duration"],
@@ -104,7 +104,7 @@ pub(crate) fn status(text: &str) -> Option<SpanStatus> {
 }
 
 /// The HTTP status in a JSON object of strings, under its old or its new name; zero when there is none.
-fn http_status(attributes: &str) -> u16 {
+pub(crate) fn http_status(attributes: &str) -> u16 {
     const KEY_END: &str = "status_code\"";
     let at = attributes.match_indices(KEY_END).find(|(at, _)| {
         let before = attributes[..*at].strip_suffix("response.").unwrap_or(&attributes[..*at]);

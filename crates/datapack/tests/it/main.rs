@@ -4,6 +4,8 @@
 
 mod build;
 mod leaks;
+mod rcaeval;
 mod read;
 mod refuse;
+mod report;
 mod synthetic;

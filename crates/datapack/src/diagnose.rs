@@ -1,0 +1,249 @@
+//! What is right and wrong with a pack, in data and in words: the files that are there, what was measured when it was
+//! built, and clocks that disagree.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use model::{PackState, Result, Window, counted};
+use serde::{Deserialize, Serialize};
+
+use crate::check::{check_columns, file_size};
+use crate::disk::list;
+use crate::pack::{ATTACHMENTS, OPEN, Pack, SEALED};
+use crate::quality::{Quality, WindowQuality};
+use crate::schema::{Signal, files};
+use crate::skew::{self, Skew};
+use crate::{ENV_FILE, INJECTION_FILE, K8S_FILE};
+
+/// The verdict on a pack, from its state and its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Its run has not built it.
+    NotBuilt,
+    /// It says that it is built and has no files, or the other way round.
+    StateInconsistent,
+    /// Files are missing or cannot be read.
+    Incomplete,
+    /// A required signal has no rows.
+    EmptyParquets,
+    Healthy,
+}
+
+impl Health {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotBuilt => "not_built",
+            Self::StateInconsistent => "state_inconsistent",
+            Self::Incomplete => "incomplete",
+            Self::EmptyParquets => "empty_parquets",
+            Self::Healthy => "healthy",
+        }
+    }
+}
+
+/// A file of the open part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    pub name: String,
+    pub present: bool,
+    /// Of a parquet file that can be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rows: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub size: Option<u64>,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    pub health: Health,
+    pub missing_files: Vec<String>,
+    /// Required signals without rows.
+    pub empty_parquets: Vec<String>,
+    pub unexpected_extras: Vec<String>,
+    pub parquets: Vec<FileState>,
+    pub json: Vec<FileState>,
+    /// What was measured when the pack was built.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quality: Option<Quality>,
+    /// Services whose clock disagrees with their callers', worst first.
+    pub clock_skew: Vec<Skew>,
+    /// The same in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Diagnoses what stands in `folder`, which may not exist.
+///
+/// # Errors
+/// `datapack.file_corrupt`, `datapack.format_unknown` when the manifest cannot be read.
+pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
+    let built = state.code() >= PackState::BuildSuccess.code();
+    if !folder.is_dir() {
+        let health = if built { Health::StateInconsistent } else { Health::NotBuilt };
+        let note = match health {
+            Health::NotBuilt => format!("the datapack is not built: its state is {state}"),
+            _ => format!("the state says {state}, but the datapack has no folder"),
+        };
+        return Ok(Diagnosis {
+            health,
+            missing_files: Vec::new(),
+            empty_parquets: Vec::new(),
+            unexpected_extras: Vec::new(),
+            parquets: Vec::new(),
+            json: Vec::new(),
+            quality: None,
+            clock_skew: Vec::new(),
+            notes: vec![note],
+        });
+    }
+    let pack = Pack::open(folder)?;
+    let open = folder.join(OPEN);
+    let parquets: Vec<FileState> = files().map(|(window, signal)| parquet_state(&open, window, signal)).collect();
+    let json: Vec<FileState> = [ENV_FILE, K8S_FILE, INJECTION_FILE].map(|name| json_state(&open, name)).into();
+    let all = || parquets.iter().chain(&json);
+    let missing_files: Vec<String> = all().filter(|file| !file.present).map(|file| file.name.clone()).collect();
+    let required = &pack.manifest().content.profile.required;
+    let empty = files().zip(&parquets).filter(|((_, signal), file)| file.rows == Some(0) && required.contains(signal));
+    let empty_parquets: Vec<String> = empty.map(|(_, file)| file.name.clone()).collect();
+    let broken = all().any(|file| file.problem.is_some());
+    let quality = pack.manifest().content.quality.clone();
+    let health = match (built, missing_files.is_empty() && !broken, empty_parquets.is_empty()) {
+        (false, ..) => Health::StateInconsistent,
+        (true, false, _) if missing_files.len() == parquets.len() + json.len() => Health::StateInconsistent,
+        (true, false, _) => Health::Incomplete,
+        (true, true, false) => Health::EmptyParquets,
+        (true, true, true) => Health::Healthy,
+    };
+    let clock_skew = if missing_files.is_empty() && !broken { skew::measure(&open)? } else { Vec::new() };
+    let mut diagnosis = Diagnosis {
+        health,
+        missing_files,
+        empty_parquets,
+        unexpected_extras: extras(folder)?,
+        parquets,
+        json,
+        quality: Some(quality),
+        clock_skew,
+        notes: Vec::new(),
+    };
+    diagnosis.notes = notes(&diagnosis, state);
+    Ok(diagnosis)
+}
+
+fn parquet_state(open: &Path, window: Window, signal: Signal) -> FileState {
+    let name = signal.file(window);
+    let path = open.join(&name);
+    let Ok(size) = file_size(&path) else { return absent(name) };
+    let (rows, problem) = match check_columns(&path, signal) {
+        Ok(rows) => (Some(rows), None),
+        Err(problem) => (None, Some(problem.to_string())),
+    };
+    FileState { name, present: true, rows, size: Some(size), problem }
+}
+
+fn json_state(open: &Path, name: &str) -> FileState {
+    let Ok(bytes) = fs::read(open.join(name)) else { return absent(name.to_owned()) };
+    let problem = serde_json::from_slice::<serde_json::Value>(&bytes).err().map(|error| error.to_string());
+    FileState { name: name.to_owned(), present: true, rows: None, size: Some(bytes.len() as u64), problem }
+}
+
+fn absent(name: String) -> FileState {
+    FileState { name, present: false, rows: None, size: None, problem: None }
+}
+
+/// Files that no pack has.
+fn extras(folder: &Path) -> Result<Vec<String>> {
+    let mut known: Vec<String> = files().map(|(window, signal)| signal.file(window)).collect();
+    known.extend([ENV_FILE, K8S_FILE, INJECTION_FILE].map(str::to_owned));
+    let sealed = [crate::pack::MANIFEST_FILE, crate::pack::TRUTH_FILE, INJECTION_FILE];
+    let mut extras = Vec::new();
+    for name in list(&folder.join(OPEN))? {
+        if !known.contains(&name) {
+            extras.push(format!("{OPEN}/{name}"));
+        }
+    }
+    for name in list(&folder.join(SEALED))? {
+        if !sealed.contains(&name.as_str()) && !ATTACHMENTS.contains(&name.as_str()) {
+            extras.push(format!("{SEALED}/{name}"));
+        }
+    }
+    Ok(extras)
+}
+
+/// Everything in sentences, what is wrong first.
+fn notes(diagnosis: &Diagnosis, state: PackState) -> Vec<String> {
+    let mut notes = vec![verdict(diagnosis, state)];
+    for file in diagnosis.parquets.iter().chain(&diagnosis.json) {
+        if let Some(problem) = &file.problem {
+            notes.push(format!("{}: {problem}", file.name));
+        }
+    }
+    if !diagnosis.unexpected_extras.is_empty() {
+        notes.push(format!("files that no datapack has: {}", diagnosis.unexpected_extras.join(", ")));
+    }
+    let Some(quality) = &diagnosis.quality else { return notes };
+    for finding in &quality.findings {
+        notes.push(format!(
+            "{}: {} ({}, expected {}); probable cause: {}",
+            finding.place, finding.message, finding.found, finding.expected, finding.cause
+        ));
+    }
+    for window in Window::BOTH {
+        notes.extend(in_words(quality.window(window), window));
+    }
+    for skew in &diagnosis.clock_skew {
+        notes.push(format!(
+            "{}: {} of its {} begin before the span that calls them, by up to {:.1} ms: its clock runs behind its callers'",
+            skew.service,
+            skew.early,
+            counted(usize::try_from(skew.calls).unwrap_or(usize::MAX), "called span"),
+            skew.worst_ns as f64 / 1e6,
+        ));
+    }
+    notes
+}
+
+fn verdict(diagnosis: &Diagnosis, state: PackState) -> String {
+    match diagnosis.health {
+        Health::NotBuilt => format!("the datapack is not built: its state is {state}"),
+        Health::StateInconsistent => format!("the state {state} and the files do not agree"),
+        Health::Incomplete if diagnosis.missing_files.is_empty() => "files cannot be read".to_owned(),
+        Health::Incomplete => format!("files are missing: {}", diagnosis.missing_files.join(", ")),
+        Health::EmptyParquets => format!("required signals are empty: {}", diagnosis.empty_parquets.join(", ")),
+        Health::Healthy => "every file is there and readable, and no required signal is empty".to_owned(),
+    }
+}
+
+fn in_words(quality: &WindowQuality, window: Window) -> Vec<String> {
+    let name = window.as_str();
+    let rows = |(signal, measured): (&Signal, &crate::quality::SignalQuality)| format!("{} {signal}", measured.rows);
+    let all: Vec<String> = quality.signals.iter().map(rows).collect();
+    let mut notes = vec![format!("{name} window: {}; {} root spans", all.join(", "), quality.root_spans)];
+    let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (signal, measured) in &quality.signals {
+        if measured.duplicates > 0 {
+            notes.push(format!("{name} window: {} rows of {signal} are there twice", measured.duplicates));
+        }
+        if measured.rows > 0 && *signal != Signal::TraceIdTs && measured.longest_gap_ns > LONG_GAP_NS {
+            let seconds = measured.longest_gap_ns as f64 / 1e9;
+            notes.push(format!("{name} window: no {signal} for {seconds:.1} s"));
+        }
+        for (attribute, share) in measured.attributes.iter().filter(|(_, share)| **share < 1.0 && measured.rows > 0) {
+            lacking.entry(attribute).or_default().push(format!("{:.1} % of {signal}", share * 100.0));
+        }
+    }
+    for (attribute, shares) in lacking {
+        notes.push(format!("{name} window: `{attribute}` is on {}", shares.join(", ")));
+    }
+    if !quality.services_without_traces.is_empty() {
+        notes.push(format!("{name} window: without traces: {}", quality.services_without_traces.join(", ")));
+    }
+    notes
+}
+
+/// A silence that is worth a sentence.
+const LONG_GAP_NS: u64 = 15_000_000_000;

@@ -1,0 +1,24 @@
+//! The folder layout of the RCAEval benchmark, both ways.
+//!
+//! ```text
+//! <system>/<service>_<fault>/<run>/data.csv          a row a second: `time` and one column for each `<service>_<metric>`
+//!                                  metrics.parquet   the same
+//!                                  logs.csv          timestamp in nanoseconds, container_name, message, level, …
+//!                                  traces.csv        startTime and duration in microseconds, …
+//!                                  inject_time.txt   Unix seconds
+//! ```
+//! The truth is in the folder's name: the service that the fault acts on, and the fault.
+
+mod export;
+mod import;
+mod records;
+mod wide;
+
+pub use export::Exported;
+pub use import::{Case, Import, Imported, cases, import};
+
+const INJECT_TIME: &str = "inject_time.txt";
+const METRICS: [&str; 5] = ["data.csv", "simple_metrics.csv", "metrics.csv", "metrics.parquet", "metrics.json"];
+const LOGS: &str = "logs.csv";
+const TRACES: &str = "traces.csv";
+const TIME: &str = "time";
