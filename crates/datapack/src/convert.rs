@@ -227,10 +227,10 @@ fn flat_schema(signal: Signal, layout: Layout) -> SchemaRef {
     Arc::new(Schema::new(layout.iter().map(field).collect::<Vec<_>>()))
 }
 
-fn fill<'a>(
+fn fill(
     batch: &RecordBatch,
     from: From,
-    objects: &mut HashMap<&'a str, Vec<Map<String, Value>>>,
+    objects: &mut HashMap<&str, Vec<Map<String, Value>>>,
     path: &Path,
 ) -> Result<ArrayRef> {
     let column = |name: &str| batch.column_by_name(name).expect("the columns were checked");
