@@ -31,6 +31,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "the public client rcabench 1.3.3", variable: "AEGIS_TEST_RCABENCH_NEW", make: rcabench_new },
     Tool { name: "the public client rcabench 1.1.51", variable: "AEGIS_TEST_RCABENCH_OLD", make: rcabench_old },
     Tool { name: "RCAEval", variable: "AEGIS_TEST_RCAEVAL", make: rcaeval },
+    Tool { name: "what the example in Python needs", variable: "AEGIS_TEST_EXAMPLE", make: example },
     Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
 ];
 
@@ -76,6 +77,16 @@ pub fn collector() -> Result<PathBuf> {
         tools::run(build.arg(target.join("otel-collector")).arg("."))
     })?;
     Ok(folder.join("otel-collector"))
+}
+
+/// A Python program that has what `examples/python` asks for.
+fn example() -> Result<PathBuf> {
+    let module = tools::root().join("examples/python");
+    let folder = cached("example", &module, &["requirements.txt"], |target| {
+        eprintln!("fetching what the example in Python needs");
+        pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
+    })?;
+    Ok(folder.join("bin/python"))
 }
 
 /// A Python program that has the SDK.

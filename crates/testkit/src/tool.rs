@@ -20,6 +20,8 @@ pub enum Tool {
     RcabenchOld,
     /// RCAEval: a Python program that has it.
     RcaEval,
+    /// What the worked example of an external algorithm needs: a Python program that has it.
+    Example,
 }
 
 /// Where it is, or `None` after listing `test` as not run.
@@ -34,6 +36,7 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
         Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
         Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),
         Tool::RcaEval => ("RCAEval", "AEGIS_TEST_RCAEVAL"),
+        Tool::Example => ("what the example in Python needs", "AEGIS_TEST_EXAMPLE"),
     };
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {

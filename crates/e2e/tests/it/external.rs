@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::process::Site;
+use testkit::{Tool, tool};
 
 use crate::round::{self, FAULT};
 
@@ -44,7 +45,7 @@ tries = {
     "see the data folder": lambda: os.listdir(data),
     "see the sealed part": lambda: os.listdir(os.path.join(source, "..", "sealed")),
     "see the passwords": lambda: open("/etc/shadow").read()[0],
-    "see the home": lambda: os.listdir(os.environ["REAL_HOME"]),
+    "see the home": lambda: [one for one in os.listdir(os.environ["REAL_HOME"]) if one != "brought"][0],
     "see other processes": lambda: [p for p in glob.glob("/proc/[0-9]*") if int(p[6:]) > 50][0],
     "reach the server": connect,
     "end its keeper": lambda: os.kill(os.getppid(), 9) or os.stat("/nowhere"),
@@ -271,9 +272,7 @@ fn what_may_not_be_added_is_refused_and_what_is_not_isolated_is_marked() {
 
 #[test]
 fn the_worked_example_ranks_a_datapack() {
-    let Some(python) = std::env::var_os("AEGIS_TEST_CONSUMERS").map(std::path::PathBuf::from) else {
-        return testkit::not_run("the_worked_example_ranks_a_datapack", "no Python with DuckDB");
-    };
+    let Some(python) = tool("the_worked_example_ranks_a_datapack", Tool::Example) else { return };
     let (site, _daemon) = round::ts(&[]);
     let run = round::run(&site, FAULT, &["--seed", "7"], 0);
     let pack = round::text(&run["injection_name"]);

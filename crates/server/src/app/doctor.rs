@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 
 use api::doctor::{Check, CheckState, Report};
 use model::{InjectionId, Problem, Result, RunId, WallTime, counted};
 use store::Sample;
+use uuid::Uuid;
 
 use super::App;
 
@@ -89,10 +91,19 @@ impl App {
         ))
     }
 
+    /// Writes a little into the data folder, and takes it away again.
+    pub(super) fn probe_data(&self) -> io::Result<()> {
+        let probe = self.data().join(format!(".probe-{}", Uuid::new_v4().simple()));
+        let written = fs::write(&probe, [0_u8; 64 * 1024]);
+        let removed = match fs::remove_file(&probe) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && written.is_err() => Ok(()),
+            other => other,
+        };
+        written.and(removed)
+    }
+
     fn writable(&self) -> Result<Seen> {
-        let probe = self.data().join(".doctor");
-        let written = fs::write(&probe, [0_u8; 64 * 1024]).and_then(|()| fs::remove_file(&probe));
-        Ok(match written {
+        Ok(match self.probe_data() {
             Ok(()) => Seen::Good(format!("{} can be written", self.data().display())),
             Err(error) => Seen::Bad {
                 observed: format!("{}: {error}", self.data().display()),

@@ -105,7 +105,12 @@ impl App {
     pub async fn why(&self, id: RunId) -> Result<Why> {
         let stored = self.store().run(id).await?;
         let tasks = self.store().tasks_of(id).await?;
-        Ok(super::why::explain(&stored, &tasks))
+        let why = super::why::explain(&stored, &tasks);
+        // What keeps results from being stored cannot be stored either.
+        Ok(match self.probe_data() {
+            Err(error) if !stored.state.is_terminal() => super::why::blocked(why, self.data(), &error),
+            _ => why,
+        })
     }
 
     /// # Errors

@@ -1,5 +1,8 @@
 //! The words for what a run waits for, and for why it ended.
 
+use std::io;
+use std::path::Path;
+
 use api::run::Why;
 use model::{RunState, TaskState, WallTime, counted};
 use store::{Run, Task};
@@ -17,6 +20,16 @@ pub fn explain(run: &Run, tasks: &[Task]) -> Why {
         RunState::Pending | RunState::Running => waiting(run, &open),
     };
     Why { id: run.id, state: run.state, verdict: run.verdict, answer, facts: facts(run, &open, failed), fix }
+}
+
+/// The same of a run that goes on, on a data folder that takes nothing now.
+pub fn blocked(why: Why, data: &Path, error: &io::Error) -> Why {
+    let (what, fix) = match error.kind() {
+        io::ErrorKind::StorageFull => ("the disk of the data folder is full", "make room on it"),
+        _ => ("the data folder cannot be written", "make it writable for the user that runs Aegis"),
+    };
+    let answer = format!("its results cannot be stored: {what} ({}: {error})", data.display());
+    Why { answer, fix: Some(format!("{fix}; the run then goes on by itself")), ..why }
 }
 
 fn completed(run: &Run) -> String {

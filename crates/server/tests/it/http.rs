@@ -76,7 +76,12 @@ fn every_route_asks_for_its_role() {
     };
     assert_eq!(
         with("viewer"),
-        ["post /injections/search", "post /injections/{name}/verify", "post /projects/{project}/injections/search"]
+        [
+            "post /datasets/{name}/verify",
+            "post /injections/search",
+            "post /injections/{name}/verify",
+            "post /projects/{project}/injections/search"
+        ]
     );
     assert_eq!(
         with("author"),
