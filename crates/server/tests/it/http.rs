@@ -88,6 +88,11 @@ fn every_route_asks_for_its_role() {
         [
             "patch /executions/{id}/labels",
             "patch /injections/{name}/labels",
+            "post /algorithms",
+            "post /algorithms/{name}/test",
+            "post /datasets",
+            "post /evaluations",
+            "post /evaluations/{id}/cancel",
             "post /executions/execute",
             "post /executions/{id}/detector_results",
             "post /executions/{id}/granularity_results",
