@@ -111,12 +111,26 @@ async fn store(tx: &DatabaseTransaction, submission: &Submission) -> Work<Submit
     };
     entity::run_group::Entity::insert(group.into_active_model()).exec_without_returning(tx).await?;
     let mut runs = Vec::with_capacity(submission.runs.len());
-    for new in &submission.runs {
-        runs.push(insert_run(tx, submission, new).await?);
+    for index in drawn_order(&submission.runs) {
+        runs.push((index, insert_run(tx, submission, &submission.runs[index]).await?));
     }
+    runs.sort_by_key(|(index, _)| *index);
+    let runs = runs.into_iter().map(|(_, run)| run).collect();
     let submitted = Submitted { group: submission.group, runs, deduplicated: false };
     remember(tx, submission.key.as_ref(), &submitted).await?;
     Ok(submitted)
+}
+
+/// The order in which runs get their numbers: as submitted, but of a run and its control the one with the lower id first. Ids are
+/// random. A number is in the name of a datapack, where "the control is the second" would give the control away.
+fn drawn_order(runs: &[NewRun]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    for (first, pair) in runs.windows(2).enumerate() {
+        if pair[1].control_of == Some(pair[0].id) && pair[1].id < pair[0].id {
+            order.swap(first, first + 1);
+        }
+    }
+    order
 }
 
 async fn insert_run(tx: &DatabaseTransaction, submission: &Submission, new: &NewRun) -> Work<SubmittedRun> {

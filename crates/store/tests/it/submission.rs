@@ -29,6 +29,32 @@ async fn a_submission_stores_runs_tasks_and_injections_and_keeps_every_bit_of_a_
     }
 }
 
+/// A number is in the name of a datapack, so it must not say which of a pair is the control.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_of_a_run_and_its_control_do_not_tell_which_is_which() {
+    const PAIRS: u64 = 64;
+    for stand in stands("the_numbers_of_a_run_and_its_control_do_not_tell_which_is_which").await {
+        let mut submission = stand.submission(0).await;
+        for seed in 0..PAIRS {
+            let (run, mut control) = (new_run(seed), new_run(seed));
+            control.control_of = Some(run.id);
+            submission.runs.extend([run, control]);
+        }
+        let stored = stand.store.submit(&submission).await.unwrap().runs;
+        let asked: Vec<_> = submission.runs.iter().map(|run| (run.id, run.control_of)).collect();
+        let told: Vec<_> = stored.iter().map(|run| (run.run, run.control_of)).collect();
+        assert_eq!(told, asked, "the answer is in the order of the request");
+        let numbers: Vec<i32> = stored.iter().map(|run| run.injection.0).collect();
+        for (pair, place) in numbers.chunks(2).zip(0..) {
+            let lower = numbers.iter().min().unwrap() + 2 * place;
+            assert!(pair == [lower, lower + 1] || pair == [lower + 1, lower], "pairs stay together: {numbers:?}");
+        }
+        // Outside of this by chance: less than once in a hundred million times.
+        let first = numbers.chunks(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((10..=54).contains(&first), "{}: {first} of {PAIRS}", stand.database.kind);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_submission_that_fails_in_the_middle_leaves_nothing() {
     for stand in stands("a_submission_that_fails_in_the_middle_leaves_nothing").await {
