@@ -17,6 +17,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     // A missing database is not fatal here: the tests that need it list themselves as not run, which fails in CI.
     tools::ensure_debian("mariadbd", "mariadb-server")?;
+    tools::ensure_debian("etcd", "etcd-server")?;
+    tools::ensure_debian("etcdctl", "etcd-client")?;
     let provisioned = provision::in_background();
     let nextest = tools::ensure_nextest()?;
     // One build for programs, unit tests and integration tests: the same features, so no dependency is built twice.

@@ -83,7 +83,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("arrow", &["telemetry", "datapack"]),
     ("parquet", &["telemetry", "datapack"]),
     ("opentelemetry-proto", &["telemetry"]),
-    ("tonic", &["telemetry"]),
+    ("tonic", &["telemetry", "settings"]),
     ("axum", &["server", "telemetry"]),
     ("ureq", &["client", "telemetry"]),
     ("saphyr-parser", &["seed", "system"]),

@@ -4,6 +4,7 @@ use tempfile::TempDir;
 
 use crate::mariadb::Server;
 use crate::not_run;
+use crate::watched::Paused;
 
 /// A fresh, empty database.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Database {
     pub url: String,
     /// Holds the file of a SQLite database; a server's databases go with the server.
     _folder: Option<TempDir>,
+    /// A server that only this value uses.
+    alone: Option<Server>,
 }
 
 impl Database {
@@ -21,7 +24,7 @@ impl Database {
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite:{}", folder.path().join("aegis.db").display());
-        Self { kind: "SQLite", url, _folder: Some(folder) }
+        Self { kind: "SQLite", url, _folder: Some(folder), alone: None }
     }
 
     /// A database of this process's MariaDB server, or `None` after listing `test` as not run.
@@ -30,15 +33,36 @@ impl Database {
     /// In CI, or with `AEGIS_REQUIRE_MARIADB` set, when MariaDB is not installed.
     pub fn mariadb(test: &str) -> Option<Self> {
         match Server::get() {
-            Ok(server) => Some(Self { kind: "MariaDB", url: server.database(), _folder: None }),
-            Err(reason) => {
-                let required = std::env::var_os("AEGIS_REQUIRE_MARIADB").is_some_and(|value| !value.is_empty());
-                assert!(!required, "{test}: {reason}");
-                not_run(&format!("{test} on MariaDB"), reason);
-                None
-            }
+            Ok(server) => Some(Self { kind: "MariaDB", url: server.database(), _folder: None, alone: None }),
+            Err(reason) => absent(test, reason),
         }
     }
+
+    /// A MariaDB server of its own, which the test may stop for a while.
+    ///
+    /// # Panics
+    /// As [`Database::mariadb`].
+    pub fn mariadb_alone(test: &str) -> Option<Self> {
+        match Server::own() {
+            Ok(server) => Some(Self { kind: "MariaDB", url: server.database(), _folder: None, alone: Some(server) }),
+            Err(reason) => absent(test, reason),
+        }
+    }
+
+    /// Lets the server stand still until the guard goes, as one that cannot be reached.
+    ///
+    /// # Panics
+    /// For a database whose server others use.
+    pub fn pause(&self) -> Paused {
+        self.alone.as_ref().expect("a server of its own").pause()
+    }
+}
+
+fn absent(test: &str, reason: &'static str) -> Option<Database> {
+    let required = std::env::var_os("AEGIS_REQUIRE_MARIADB").is_some_and(|value| !value.is_empty());
+    assert!(!required, "{test}: {reason}");
+    not_run(&format!("{test} on MariaDB"), reason);
+    None
 }
 
 /// A fresh database of every kind that can be had here, for a suite that must hold on all of them.

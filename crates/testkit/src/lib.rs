@@ -1,10 +1,14 @@
 //! Harness that only tests use: databases, our own programs, the shared folder, and the list of what could not be run.
 
 mod database;
+mod etcd;
 mod mariadb;
 mod not_run;
 pub mod process;
 mod tool;
+mod watched;
 pub use database::{Database, databases};
+pub use etcd::Etcd;
 pub use not_run::{not_run, shared};
 pub use tool::{Tool, tool};
+pub use watched::Paused;

@@ -1,28 +1,27 @@
 //! A throw-away MariaDB server: started on demand, one per test process, reached only through a socket in its own folder.
-//!
-//! A shell watches over it: it reads a pipe whose other end only this process holds, so that the server is ended and its
-//! folder removed however this process ends, also by a signal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use nix::unistd::{Uid, User, chown};
 
 use crate::process::until;
+use crate::watched::{Watched, find};
 
 const START: Duration = Duration::from_secs(60);
+const ABSENT: &str = "MariaDB is not installed (`apt-get install mariadb-server`)";
 
 /// The running server.
+#[derive(Debug)]
 pub(crate) struct Server {
     socket: PathBuf,
     databases: AtomicU32,
-    /// Holds the pipe that keeps the server alive.
-    _watcher: Mutex<Child>,
+    watched: Watched,
 }
 
 impl Server {
@@ -32,10 +31,18 @@ impl Server {
     /// When MariaDB is installed and does not start.
     pub(crate) fn get() -> Result<&'static Self, &'static str> {
         static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-        SERVER
-            .get_or_init(|| Some(Self::start(&find("mariadbd")?, &find("mariadb-install-db")?)))
-            .as_ref()
-            .ok_or("MariaDB is not installed (`apt-get install mariadb-server`)")
+        SERVER.get_or_init(|| Self::own().ok()).as_ref().ok_or(ABSENT)
+    }
+
+    /// A server of the caller's own, which it may stop for a while.
+    pub(crate) fn own() -> Result<Self, &'static str> {
+        let programs = find("mariadbd").zip(find("mariadb-install-db"));
+        programs.map(|(server, installer)| Self::start(&server, &installer)).ok_or(ABSENT)
+    }
+
+    /// Stands still, as a server does that cannot be reached, until the guard goes.
+    pub(crate) fn pause(&self) -> crate::watched::Paused {
+        self.watched.pause()
     }
 
     fn start(server: &Path, installer: &Path) -> Self {
@@ -50,8 +57,8 @@ impl Server {
         let as_user = user.map(|user| format!("--user={}", user.name));
         install(installer, &folder, as_user.as_deref());
         let socket = folder.join("socket");
-        let watcher = watch(server, &folder, &socket, as_user.as_deref());
-        let found = Self { socket, databases: AtomicU32::new(0), _watcher: Mutex::new(watcher) };
+        let watched = watch(server, &folder, &socket, as_user.as_deref());
+        let found = Self { socket, databases: AtomicU32::new(0), watched };
         until("MariaDB answers", START, || found.run("SELECT 1").ok());
         found
     }
@@ -99,17 +106,13 @@ fn install(installer: &Path, folder: &Path, user: Option<&str>) {
     assert!(output.status.success(), "MariaDB was not set up: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Child {
-    // Its own process group, so that a signal to the tests' group does not end the watcher before it has cleaned up.
-    let script = "folder=$1; shift; \"$@\" >\"$folder/server.log\" 2>&1 & server=$!; cat >/dev/null; \
-                  kill -9 $server; wait $server; rm -rf \"$folder\"";
-    let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).arg(folder).arg(server).arg("--no-defaults").args(user);
-    command.arg(format!("--datadir={}", folder.join("data").display()));
-    command.arg(format!("--socket={}", socket.display()));
-    command.arg(format!("--pid-file={}", folder.join("pid").display()));
-    command.arg(format!("--tmpdir={}", folder.display()));
-    command.args([
+fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Watched {
+    let mut arguments: Vec<String> = vec!["--no-defaults".into()];
+    arguments.extend(user.map(str::to_owned));
+    arguments.push(format!("--datadir={}", folder.join("data").display()));
+    arguments.push(format!("--socket={}", socket.display()));
+    arguments.push(format!("--tmpdir={}", folder.display()));
+    let constant = [
         "--skip-networking",
         "--skip-log-bin",
         "--performance-schema=OFF",
@@ -121,15 +124,7 @@ fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Chi
         "--skip-innodb-doublewrite",
         "--skip-sync-frm",
         "--max-connections=500",
-    ]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().expect("a shell starts")
-}
-
-/// A program on the path, or where Debian puts servers.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
-    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+    ];
+    arguments.extend(constant.map(str::to_owned));
+    Watched::start(server, folder, &arguments)
 }
