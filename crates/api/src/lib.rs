@@ -7,6 +7,7 @@ pub mod algorithm;
 pub mod auth;
 pub mod board;
 pub mod container;
+pub mod datapack;
 pub mod dataset;
 pub mod doctor;
 pub mod envelope;

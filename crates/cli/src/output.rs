@@ -184,14 +184,20 @@ impl Output {
     }
 
     pub fn table<T>(&self, items: &[T], columns: &[Column<T>]) -> Result<(), Failure> {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let row = |item| columns.iter().map(|(_, value)| value(item)).collect();
+        self.grid(&names, &items.iter().map(row).collect::<Vec<_>>())
+    }
+
+    /// A table whose columns are known only now.
+    pub fn grid<N: AsRef<str>>(&self, names: &[N], rows: &[Vec<String>]) -> Result<(), Failure> {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        let headings: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-        let mut rows: Vec<Vec<String>> =
-            items.iter().map(|item| columns.iter().map(|(_, value)| value(item)).collect()).collect();
+        let headings: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        let mut rows = rows.to_vec();
         // There is a width only where standard output is a terminal.
         let layout = table.width().and_then(|width| narrow::fit(&headings, &mut rows, width.into()));
-        let all: Vec<usize> = (0..columns.len()).collect();
+        let all: Vec<usize> = (0..headings.len()).collect();
         let shown = layout.as_ref().map_or(&all, |layout| &layout.columns);
         table.set_header(shown.iter().map(|&at| Cell::new(headings[at])));
         for row in &rows {

@@ -8,6 +8,7 @@ use api::algorithm::{
 };
 use api::auth::{Key, KeyRequest, NewKey, PasswordRequest, Profile, User};
 use api::board::{Board, BoardQuery, ExportQuery};
+use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest};
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::fault::{Capability, Point, PointQuery};
@@ -209,6 +210,23 @@ impl Client {
 
     pub fn verify(&self, name: &str) -> Result<VerifyReport> {
         self.send("POST", &path(&["injections", name, "verify"]), &serde_json::json!({}))
+    }
+
+    pub fn diagnose(&self, name: &str) -> Result<Diagnosis> {
+        self.get(&path(&["injections", name, "diagnose"]), &())
+    }
+
+    pub fn diff(&self, query: &DiffQuery) -> Result<Diff> {
+        self.get(&path(&["injections", "diff"]), query)
+    }
+
+    pub fn convert(&self, name: &str) -> Result<Converted> {
+        self.send("POST", &path(&["injections", name, "convert"]), &serde_json::json!({}))
+    }
+
+    /// Datapacks in another layout as a tar archive, to be read as a stream.
+    pub fn export(&self, request: &ExportRequest) -> Result<Response<Body>> {
+        self.stream_answer(&path(&["injections", "export"]), request, SILENCE)
     }
 
     pub fn algorithms(&self) -> Result<Vec<Algorithm>> {

@@ -116,6 +116,21 @@ impl Client {
         accepted(self.judge(config.build().call())?)
     }
 
+    /// The same for an answer that is computed from a body. `per_read` bounds each silence.
+    pub(crate) fn stream_answer(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        per_read: Duration,
+    ) -> Result<Response<Body>> {
+        let mut request = self.agent.post(self.url(path));
+        if let Some(value) = self.authorization() {
+            request = request.header("authorization", value);
+        }
+        let config = request.config().timeout_connect(Some(self.timeout)).timeout_per_read(Some(per_read));
+        accepted(self.judge(config.build().send_json(body))?)
+    }
+
     fn send_without_body(
         &self,
         method: &str,

@@ -85,6 +85,7 @@ fn line(report: &Imported) -> Result<String> {
 
 fn rank(folder: &Path, algorithm: &str, seed: u64) -> Result<()> {
     let pack = Pack::open(folder)?;
+    pack.verify()?;
     let method = rca::algorithm::algorithm(algorithm)?;
     let frames = pack.load(&[])?;
     let answers = method.rank(&frames, seed)?;

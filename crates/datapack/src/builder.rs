@@ -12,7 +12,7 @@ use crate::export::{Export, Exported, trace_id_ts};
 use crate::input::{PackInput, Source};
 use crate::inventory;
 use crate::leak::{self, ENV_KEYS, Lexicon};
-use crate::manifest::{Checksums, Content, FORMAT, Manifest, Provenance, canonical, public_ground_truth};
+use crate::manifest::{Checksums, Content, FORMAT, Manifest, Provenance, canonical, check_truth, public_ground_truth};
 use crate::meter::Meter;
 use crate::pack::{MANIFEST_FILE, OPEN, Pack, SEALED, SUMS_FILE, TRUTH_FILE};
 use crate::parquet_file::FileRecord;
@@ -65,7 +65,7 @@ impl Builder {
     /// `packs` is the folder of published packs; building happens in a hidden folder inside it.
     ///
     /// # Errors
-    /// `datapack.truth_missing` when faults were injected and no service is the root of them.
+    /// `datapack.truth_missing` when faults were injected and no service is the root of them, `datapack.truth_service_twice`.
     pub fn new(packs: &Path, input: PackInput) -> Result<Self> {
         let rooted = input.truth.entries.iter().any(|entry| entry.role == Role::Root && !entry.service.is_empty());
         if rooted == input.faults.is_empty() {
@@ -74,6 +74,7 @@ impl Builder {
                 .found(format!("{} faults, {} truth entries", input.faults.len(), input.truth.entries.len()))
                 .expected("a root service when there are faults, none for a control without faults"));
         }
+        check_truth(&input.truth)?;
         let name = input.name();
         Ok(Self { packs: packs.to_path_buf(), input, name })
     }

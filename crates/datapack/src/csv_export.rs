@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use model::{Result, Window};
 
 use crate::csv_file::Csv;
 use crate::disk::{corrupt, create_folder, failed};
 use crate::pack::{Bytes, Pack};
 use crate::schema::Signal;
+use crate::shown;
 
 impl Pack {
     /// Writes `<to>/<name>/`. Absent values are empty cells; instants are RFC 3339 with nanoseconds, lists are JSON-like.
@@ -38,12 +38,12 @@ impl Pack {
     fn rows(&self, window: Window, signal: Signal, mut each: impl FnMut(&[&str]) -> Result<()>) -> Result<()> {
         let path = self.open_part().join(signal.file(window));
         self.batches(window, signal, |batch| {
-            let options = FormatOptions::new().with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.9fZ"));
-            let columns = signal.table().columns.iter().map(|column| {
-                let array = batch.column_by_name(column.name).expect("the columns were checked");
-                ArrayFormatter::try_new(array, &options).map_err(|error| corrupt(&path, error))
-            });
-            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let options = shown::options("");
+            let column = |name: &str| batch.column_by_name(name).expect("the columns were checked");
+            let plain = signal.table().columns.iter().map(|known| shown::plain(column(known.name)));
+            let plain = plain.collect::<Result<Vec<_>, _>>().map_err(|error| corrupt(&path, error))?;
+            let columns = plain.iter().map(|array| shown::cells(array, &options));
+            let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| corrupt(&path, error))?;
             for row in 0..batch.num_rows() {
                 let cells: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
                 each(&cells.iter().map(String::as_str).collect::<Vec<_>>())?;

@@ -2,18 +2,20 @@
 //! built, and clocks that disagree.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use model::{PackState, Result, Window, counted};
+use model::{PackState, Problem, Result, Window, counted};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::check::{check_columns, file_size};
-use crate::disk::list;
-use crate::pack::{ATTACHMENTS, OPEN, Pack, SEALED};
+use crate::disk::{corrupt, list, read};
+use crate::pack::{ATTACHMENTS, MANIFEST_FILE, OPEN, Pack, SEALED, TRUTH_FILE};
 use crate::quality::{Quality, WindowQuality};
 use crate::schema::{Signal, files};
-use crate::skew::{self, Skew};
+use crate::skew;
+pub use crate::skew::Skew;
 use crate::{ENV_FILE, INJECTION_FILE, K8S_FILE};
 
 /// The verdict on a pack, from its state and its files.
@@ -24,7 +26,7 @@ pub enum Health {
     NotBuilt,
     /// It says that it is built and has no files, or the other way round.
     StateInconsistent,
-    /// Files are missing or cannot be read.
+    /// Files are missing, cannot be read, or are not what was built.
     Incomplete,
     /// A required signal has no rows.
     EmptyParquets,
@@ -43,7 +45,7 @@ impl Health {
     }
 }
 
-/// A file of the open part.
+/// A file that a pack has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     pub name: String,
@@ -53,7 +55,10 @@ pub struct FileState {
     pub rows: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub size: Option<u64>,
-    /// Why it cannot be used.
+    /// Stable code of what is wrong with it: `datapack.checksum_mismatch`, `datapack.column_type`, ...
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub code: Option<String>,
+    /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
 }
@@ -102,8 +107,10 @@ pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
     }
     let pack = Pack::open(folder)?;
     let open = folder.join(OPEN);
-    let parquets: Vec<FileState> = files().map(|(window, signal)| parquet_state(&open, window, signal)).collect();
-    let json: Vec<FileState> = [ENV_FILE, K8S_FILE, INJECTION_FILE].map(|name| json_state(&open, name)).into();
+    let tables: Vec<(Window, Signal)> = files().collect();
+    let parquets: Vec<FileState> =
+        tables.into_par_iter().map(|(window, signal)| parquet_state(&pack, window, signal)).collect();
+    let json: Vec<FileState> = DOCUMENTS.iter().map(|(part, name)| json_state(&pack, part, name)).collect();
     let all = || parquets.iter().chain(&json);
     let missing_files: Vec<String> = all().filter(|file| !file.present).map(|file| file.name.clone()).collect();
     let required = &pack.manifest().content.profile.required;
@@ -134,32 +141,60 @@ pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
     Ok(diagnosis)
 }
 
-fn parquet_state(open: &Path, window: Window, signal: Signal) -> FileState {
+/// The documents of a pack. The public form has no sealed ones of these names but `manifest.json`.
+const DOCUMENTS: [(&str, &str); 6] = [
+    (OPEN, ENV_FILE),
+    (OPEN, K8S_FILE),
+    (OPEN, INJECTION_FILE),
+    (SEALED, INJECTION_FILE),
+    (SEALED, MANIFEST_FILE),
+    (SEALED, TRUTH_FILE),
+];
+
+fn parquet_state(pack: &Pack, window: Window, signal: Signal) -> FileState {
     let name = signal.file(window);
-    let path = open.join(&name);
-    let Ok(size) = file_size(&path) else { return absent(name) };
-    let (rows, problem) = match check_columns(&path, signal) {
-        Ok(rows) => (Some(rows), None),
-        Err(problem) => (None, Some(problem.to_string())),
+    let stored = format!("{OPEN}/{name}");
+    state(pack, name, &stored, |path| check_columns(path, signal).map(Some))
+}
+
+fn json_state(pack: &Pack, part: &str, name: &str) -> FileState {
+    let stored = format!("{part}/{name}");
+    let shown = if part == OPEN { name.to_owned() } else { stored.clone() };
+    state(pack, shown, &stored, |path| {
+        serde_json::from_slice::<Value>(&read(path)?).map_err(|error| corrupt(path, error))?;
+        if name == TRUTH_FILE { pack.truth().map(|_| None) } else { Ok(None) }
+    })
+}
+
+/// Whether a file is there, is what it should be, and is what was built, in this order: the first says most.
+fn state(pack: &Pack, name: String, stored: &str, look: impl FnOnce(&Path) -> Result<Option<u64>>) -> FileState {
+    let path = pack.folder().join(stored);
+    let Ok(size) = file_size(&path) else {
+        return FileState { name, present: false, rows: None, size: None, code: None, problem: None };
     };
-    FileState { name, present: true, rows, size: Some(size), problem }
+    let found = look(&path).and_then(|rows| pack.verify_file(stored).map(|()| rows));
+    let (rows, problem) = match found {
+        Ok(rows) => (rows, None),
+        Err(problem) => (None, Some(within(problem, &path, stored))),
+    };
+    let code = problem.as_ref().map(|problem| problem.code.clone().into_owned());
+    FileState { name, present: true, rows, size: Some(size), code, problem: problem.map(|problem| problem.to_string()) }
 }
 
-fn json_state(open: &Path, name: &str) -> FileState {
-    let Ok(bytes) = fs::read(open.join(name)) else { return absent(name.to_owned()) };
-    let problem = serde_json::from_slice::<serde_json::Value>(&bytes).err().map(|error| error.to_string());
-    FileState { name: name.to_owned(), present: true, rows: None, size: Some(bytes.len() as u64), problem }
-}
-
-fn absent(name: String) -> FileState {
-    FileState { name, present: false, rows: None, size: None, problem: None }
+/// The problem with the place in the file alone: whoever reads of it knows the file and need not know where it is stored.
+fn within(mut problem: Problem, path: &Path, stored: &str) -> Problem {
+    let place = problem.place.take().unwrap_or_default();
+    let place =
+        place.strip_prefix(&path.display().to_string()).or_else(|| place.strip_prefix(stored)).unwrap_or(&place);
+    let place = place.trim_start_matches(": ");
+    if place.is_empty() { problem } else { problem.place(place) }
 }
 
 /// Files that no pack has.
 fn extras(folder: &Path) -> Result<Vec<String>> {
     let mut known: Vec<String> = files().map(|(window, signal)| signal.file(window)).collect();
     known.extend([ENV_FILE, K8S_FILE, INJECTION_FILE].map(str::to_owned));
-    let sealed = [crate::pack::MANIFEST_FILE, crate::pack::TRUTH_FILE, INJECTION_FILE];
+    let sealed = [MANIFEST_FILE, TRUTH_FILE, INJECTION_FILE];
     let mut extras = Vec::new();
     for name in list(&folder.join(OPEN))? {
         if !known.contains(&name) {
@@ -211,10 +246,10 @@ fn verdict(diagnosis: &Diagnosis, state: PackState) -> String {
     match diagnosis.health {
         Health::NotBuilt => format!("the datapack is not built: its state is {state}"),
         Health::StateInconsistent => format!("the state {state} and the files do not agree"),
-        Health::Incomplete if diagnosis.missing_files.is_empty() => "files cannot be read".to_owned(),
+        Health::Incomplete if diagnosis.missing_files.is_empty() => "files are not what was built".to_owned(),
         Health::Incomplete => format!("files are missing: {}", diagnosis.missing_files.join(", ")),
         Health::EmptyParquets => format!("required signals are empty: {}", diagnosis.empty_parquets.join(", ")),
-        Health::Healthy => "every file is there and readable, and no required signal is empty".to_owned(),
+        Health::Healthy => "every file is what was built, and no required signal is empty".to_owned(),
     }
 }
 

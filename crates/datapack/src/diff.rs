@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow::array::{Array, RecordBatch};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::error::ArrowError;
 use model::{Result, Window};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use rayon::prelude::*;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::disk::{corrupt, failed, read};
 use crate::pack::{OPEN, Pack, SEALED, TRUTH_FILE};
 use crate::schema::{Signal, files};
+use crate::shown;
 use crate::{ENV_FILE, K8S_FILE};
 
 /// Rows that are compared at a time; both sides give them in the same steps.
@@ -170,16 +171,17 @@ fn first_in(left: &RecordBatch, right: &RecordBatch, before: u64) -> Option<Cell
         }
     }
     let (row, index) = first?;
-    let shown = |array: &dyn Array| {
-        let options = FormatOptions::new().with_null("absent");
-        ArrayFormatter::try_new(array, &options)
-            .map_or_else(|error| error.to_string(), |cells| cells.value(row).to_string())
+    let shown = |batch: &RecordBatch| {
+        let options = shown::options("absent");
+        let text = |plain: ArrayRef| Ok(shown::cells(&plain, &options)?.value(row).to_string());
+        let text = shown::plain(batch.column(index)).and_then(text);
+        text.unwrap_or_else(|error: ArrowError| error.to_string())
     };
     Some(Cell {
         row: before + row as u64,
         column: schema.field(index).name().clone(),
-        left: shown(left.column(index)),
-        right: shown(right.column(index)),
+        left: shown(left),
+        right: shown(right),
     })
 }
 

@@ -34,6 +34,7 @@ mod parquet_file;
 pub mod quality;
 pub mod rcaeval;
 pub mod schema;
+mod shown;
 mod skew;
 mod staging;
 pub mod visible;

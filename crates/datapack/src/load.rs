@@ -7,7 +7,7 @@ pub(crate) mod records;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use model::{DataTime, Result, Window, Windows};
+use model::{DataTime, ErrorKind, Problem, Result, Window, Windows};
 use rayon::prelude::*;
 use rca::frame::{HistogramPoint, Log, Names, Pack, Point, Signals, Span};
 use serde_json::{Map, Value};
@@ -41,14 +41,19 @@ pub(crate) enum Rows {
 /// and [`LOAD_GENERATORS`].
 ///
 /// # Errors
-/// `datapack.file_missing`, `datapack.file_corrupt`, `datapack.column_missing`, `datapack.column_type`.
+/// `datapack.file_missing`, `datapack.file_corrupt`, `datapack.column_missing`, `datapack.column_type`,
+/// `datapack.row_outside_window`.
 pub fn load(folder: &Path, load_generators: &[String]) -> Result<Pack> {
     let windows = windows(folder)?;
     let path = folder.join(K8S_FILE);
     let k8s: Map<String, Value> = serde_json::from_slice(&read(&path)?).map_err(|error| corrupt(&path, error))?;
     let jobs: Vec<(Window, Signal)> =
         Signal::SOURCED.into_iter().flat_map(|signal| Window::BOTH.map(|window| (window, signal))).collect();
-    let parts = jobs.par_iter().with_max_len(1).map(|&(window, signal)| Ok((window, part(folder, window, signal)?)));
+    let parts = jobs.par_iter().with_max_len(1).map(|&(window, signal)| {
+        let part = part(folder, window, signal)?;
+        inside(&part, &windows, window, &folder.join(signal.file(window)))?;
+        Ok((window, part))
+    });
     let parts: Vec<(Window, Part)> = parts.collect::<Result<_>>()?;
 
     let mut pack = Pack {
@@ -83,6 +88,24 @@ fn part(folder: &Path, window: Window, signal: Signal) -> Result<Part> {
         Signal::MetricsHistogram => points::histograms(&path),
         Signal::TraceIdTs => unreachable!("derived from the traces, holds nothing more"),
     }
+}
+
+/// A record outside of its window would be compared with the wrong time.
+fn inside(part: &Part, windows: &Windows, window: Window, path: &Path) -> Result<()> {
+    let (from, to) = windows.bounds(window);
+    let outside = |time: &i64| !(from.0..to.0).contains(time);
+    let time = match &part.rows {
+        Rows::Spans(rows) => rows.iter().map(|row| row.time).find(outside),
+        Rows::Logs(rows) => rows.iter().map(|row| row.time).find(outside),
+        Rows::Gauges(rows) | Rows::Sums(rows) => rows.iter().map(|row| row.time).find(outside),
+        Rows::Histograms(rows) => rows.iter().map(|row| row.time).find(outside),
+    };
+    let Some(time) = time else { return Ok(()) };
+    Err(Problem::new(ErrorKind::Failed, "datapack.row_outside_window", "a record lies outside its window")
+        .place(path.display().to_string())
+        .found(format!("{time} ns"))
+        .expected(format!("from {} ns to before {} ns, as `{ENV_FILE}` says", from.0, to.0))
+        .fix("check the datapack with `datapack verify`, then build it again"))
 }
 
 /// Moves a part's rows over, in terms of the pack's names.

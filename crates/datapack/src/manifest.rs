@@ -1,10 +1,10 @@
 //! What a pack says of itself: the manifest and the list of checksums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use model::{Result, Slot, SystemCode, Truth, TruthEntry, Windows};
+use model::{ErrorKind, Problem, Result, Slot, SystemCode, Truth, TruthEntry, Windows};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -116,6 +116,21 @@ fn sorted(value: &Value) -> Value {
         Value::Array(list) => Value::Array(list.iter().map(sorted).collect()),
         other => other.clone(),
     }
+}
+
+/// A fault has one entry for each service: a service that is named twice would count twice.
+///
+/// # Errors
+/// `datapack.truth_service_twice`.
+pub(crate) fn check_truth(truth: &Truth) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    let twice = truth.entries.iter().find(|entry| !seen.insert((entry.fault, entry.service.as_str())));
+    let Some(entry) = twice else { return Ok(()) };
+    let message = "the ground truth names a service twice for one fault";
+    Err(Problem::new(ErrorKind::Failed, "datapack.truth_service_twice", message)
+        .found(format!("`{}` twice for fault {}", entry.service, entry.fault))
+        .expected("one entry for each fault and service")
+        .fix("build the datapack again"))
 }
 
 /// The truth in the public form: one object of six lists for each service, no service named twice.

@@ -29,7 +29,7 @@ use crate::archive::zip_all;
 use crate::check::check_columns;
 use crate::conclusion::{self, ConclusionRow};
 use crate::disk::{corrupt, create_folder, digest, failed, list, read, sync_folder, write_durably};
-use crate::manifest::{Checksums, FORMAT, Manifest};
+use crate::manifest::{Checksums, FORMAT, Manifest, check_truth};
 use crate::schema::Signal;
 use crate::{INJECTION_FILE, load};
 
@@ -120,8 +120,14 @@ impl Pack {
     }
 
     /// The ground truth with roles.
+    ///
+    /// # Errors
+    /// `datapack.file_missing`, `datapack.file_corrupt`, `datapack.truth_service_twice`.
     pub fn truth(&self) -> Result<Truth> {
-        parse(&self.folder.join(SEALED).join(TRUTH_FILE))
+        let path = self.folder.join(SEALED).join(TRUTH_FILE);
+        let truth = parse(&path)?;
+        check_truth(&truth).map_err(|problem| problem.place(path.display().to_string()))?;
+        Ok(truth)
     }
 
     /// The public injection object.
@@ -180,10 +186,19 @@ impl Pack {
                 return Err(mismatch(&format!("{SUMS_FILE}: {name}"), sum, &file.sha256));
             }
         }
-        self.sums.0.par_iter().try_for_each(|(name, sum)| match digest(&self.folder.join(name))?.1 {
-            found if found == *sum => Ok(()),
-            found => Err(mismatch(name, &found, sum)),
-        })
+        self.sums.0.par_iter().try_for_each(|(name, _)| self.verify_file(name))
+    }
+
+    /// Compares one stored file with its checksum.
+    ///
+    /// # Errors
+    /// `datapack.checksum_mismatch`, `datapack.file_missing`.
+    pub(crate) fn verify_file(&self, stored: &str) -> Result<()> {
+        let sum = self.sums.0.get(stored).map_or("no checksum", String::as_str);
+        match digest(&self.folder.join(stored))?.1 {
+            found if found == sum => Ok(()),
+            found => Err(mismatch(stored, &found, sum)),
+        }
     }
 
     /// The files of the public form, by name.

@@ -4,6 +4,7 @@ pub mod access;
 mod algorithm;
 mod board;
 mod container;
+mod datapack;
 mod dataset;
 mod difficulty;
 mod doctor;

@@ -6,6 +6,7 @@ mod algorithm;
 mod auth;
 mod board;
 mod container;
+mod datapack;
 mod dataset;
 mod doctor;
 mod evaluation;
@@ -83,6 +84,10 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(injection::file))
         .routes(routes!(injection::archive))
         .routes(routes!(injection::verify))
+        .routes(routes!(datapack::export))
+        .routes(routes!(datapack::diff))
+        .routes(routes!(datapack::diagnose))
+        .routes(routes!(datapack::convert))
         .routes(routes!(algorithm::algorithms, algorithm::add))
         .routes(routes!(algorithm::algorithm))
         .routes(routes!(algorithm::test))

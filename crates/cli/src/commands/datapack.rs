@@ -1,5 +1,7 @@
 //! `datapack`: the labelled telemetry of runs, and getting it out.
 
+mod export;
+mod report;
 mod sums;
 
 use std::collections::BTreeMap;
@@ -60,6 +62,25 @@ pub enum Command {
         /// Name or number
         name: String,
     },
+    /// Say what is right and wrong with a datapack
+    Diagnose {
+        /// Name or number
+        name: String,
+    },
+    /// Say in what two datapacks differ
+    Diff {
+        /// Name or number
+        left: String,
+        /// Name or number
+        right: String,
+    },
+    /// Write datapacks in the layout of another program
+    Export(export::Arguments),
+    /// Attach the flat layout that the public algorithms read
+    Convert {
+        /// Name or number
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +135,10 @@ pub fn run(command: Command, session: &Session) -> Done {
             (Some(file), _) => download_archive(session, &client, &name, &file, force)?,
             (None, folder) => download_files(session, &client, &name, &folder.unwrap_or_default())?,
         },
+        Command::Diagnose { name } => return report::diagnose(session, &client, &name),
+        Command::Diff { left, right } => return report::diff(session, &client, &left, &right),
+        Command::Export(arguments) => export::run(arguments, session, &client)?,
+        Command::Convert { name } => return report::convert(session, &client, &name),
         Command::Verify { name } => {
             let report = client.verify(&name)?;
             if session.out.format == Format::Table {

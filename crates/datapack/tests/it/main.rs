@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helper fails with the test")]
 
+mod bad;
 mod build;
 mod leaks;
 mod rcaeval;

@@ -107,6 +107,24 @@ fn what_goes_out_comes_back() {
 }
 
 #[test]
+fn every_table_is_written_as_csv() {
+    let root = tempdir().unwrap();
+    let pack = published(&root.path().join("packs"), 1);
+    pack.export_csv(root.path()).unwrap();
+    let read = |file: &str| fs::read_to_string(root.path().join("shop-000001").join(file)).unwrap();
+    let logs = read("normal_logs.csv");
+    assert_eq!(logs.lines().count(), 1 + 200);
+    assert!(
+        logs.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("2027-01-15T08:00:00.000000000Z,2027-01-15T08:00:00.000000000Z,,,INFO,9,cart,item added,"),
+        "{logs}"
+    );
+    assert!(read("abnormal_metrics_histogram.csv").lines().nth(1).unwrap().contains(",3,2.5,\"[1, 2]\",[0.5],,2.5,2"));
+}
+
+#[test]
 fn what_is_wrong_with_a_case_is_named() {
     let code = |damage: &dyn Fn(&Path)| {
         let root = tempdir().unwrap();

@@ -29,5 +29,6 @@ mod round;
 mod routes;
 mod sdk;
 mod stream;
+mod tools;
 mod truth;
 mod world;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use testkit::process::Site;
 
-use crate::round::{ORIGIN, follow, seeds, text};
+use crate::round::{ORIGIN, follow, register_as, text};
 use crate::world;
 
-/// A copy of a built-in system whose collector derives nothing, and a seed that registers it.
+/// A copy of a built-in system whose collector derives nothing.
 fn bare(site: &Site, code: &str) {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems").join(code);
     for entry in std::fs::read_dir(ours).unwrap() {
@@ -17,13 +17,6 @@ fn bare(site: &Site, code: &str) {
         assert!(file != "telemetry.yaml" || text.contains(derived), "{code} is simulated with the metrics path");
         site.write(&format!("systems/{code}/{file}"), &text.replace(derived, "metrics_path: bare"));
     }
-    let seed = std::fs::read_to_string(seeds().join("demo/data.yaml")).unwrap();
-    let seed = seed
-        .replace("name: ts\n", &format!("name: {code}\n"))
-        .replace("injection.system.ts.", &format!("injection.system.{code}."))
-        .replace(r"^ts\d+$", &format!(r"^{code}\d+$"))
-        .replace(r"^(ts)(\d+)$", &format!(r"^({code})(\d+)$"));
-    site.write(&format!("seed-{code}/data.yaml"), &seed);
 }
 
 #[test]
@@ -35,8 +28,7 @@ fn a_pack_without_the_derived_histograms_is_refused_with_its_cause() {
     site.ctl(&["system", "lint", "systems"]).ok();
     let _daemon = site.serve(&["--systems", "systems"]);
     for code in ["ob", "sockshop"] {
-        site.ctl(&["system", "register", "--from-seed", &format!("seed-{code}"), "--name", code]).ok();
-        site.ctl(&["system", "enable", code]).ok();
+        register_as(&site, code);
         let submit = ["inject", "submit", "--system", code, "--no-fault", "--normal", "60s", "--abnormal", "60s"];
         let submit = [&submit[..], &["--load", "10", "--origin", ORIGIN, "--seed", "7"]].concat();
         let run = text(&site.ctl(&submit).ok().json()["items"][0]["trace_id"]);

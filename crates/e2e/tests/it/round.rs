@@ -46,6 +46,25 @@ pub fn register(site: &Site) {
     site.ctl(&["system", "enable", "ts"]).ok();
 }
 
+/// Our own seed for another system, at a place of that site.
+pub fn seed_for(site: &Site, code: &str) -> PathBuf {
+    let seed = std::fs::read_to_string(seeds().join("demo/data.yaml")).unwrap();
+    let seed = seed
+        .replace("name: ts\n", &format!("name: {code}\n"))
+        .replace("injection.system.ts.", &format!("injection.system.{code}."))
+        .replace(r"^ts\d+$", &format!(r"^{code}\d+$"))
+        .replace(r"^(ts)(\d+)$", &format!(r"^({code})(\d+)$"));
+    let file = site.write(&format!("seed-{code}/data.yaml"), &seed);
+    file.parent().unwrap().to_owned()
+}
+
+/// Registers any system from our own seed and enables it.
+pub fn register_as(site: &Site, code: &str) {
+    let seed = seed_for(site, code);
+    site.ctl(&["system", "register", "--from-seed", seed.to_str().unwrap(), "--name", code]).ok();
+    site.ctl(&["system", "enable", code]).ok();
+}
+
 /// The arguments of a submission on `ts`. What `more` says stands in the place of what is cheap.
 pub fn submission<'a>(what: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = [&["inject", "submit", "--system", "ts"][..], what, more].concat();

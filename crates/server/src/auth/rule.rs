@@ -6,8 +6,9 @@ use store::{Token, TokenOrigin, TokenRole};
 
 /// Reading is for everyone who has a token, changing for operators. What differs stands here.
 const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
-    // These only read; the search's body is its query.
+    // These only read; the body is what is asked for.
     ("POST", "/injections/search", TokenRole::Viewer),
+    ("POST", "/injections/export", TokenRole::Viewer),
     ("POST", "/injections/{name}/verify", TokenRole::Viewer),
     ("POST", "/projects/{project}/injections/search", TokenRole::Viewer),
     ("POST", "/datasets/{name}/verify", TokenRole::Viewer),
@@ -24,6 +25,8 @@ const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
     ("POST", "/executions/{id}/granularity_results", TokenRole::Author),
     ("PATCH", "/executions/{id}/labels", TokenRole::Author),
     ("PATCH", "/injections/{name}/labels", TokenRole::Author),
+    // The flat layout is what the author's program reads.
+    ("POST", "/injections/{name}/convert", TokenRole::Author),
     // Keys and passwords are other people's rights.
     ("GET", "/auth/keys", TokenRole::Admin),
     ("POST", "/auth/keys", TokenRole::Admin),

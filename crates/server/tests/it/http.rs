@@ -78,6 +78,7 @@ fn every_route_asks_for_its_role() {
         with("viewer"),
         [
             "post /datasets/{name}/verify",
+            "post /injections/export",
             "post /injections/search",
             "post /injections/{name}/verify",
             "post /projects/{project}/injections/search"
@@ -96,6 +97,7 @@ fn every_route_asks_for_its_role() {
             "post /executions/execute",
             "post /executions/{id}/detector_results",
             "post /executions/{id}/granularity_results",
+            "post /injections/{name}/convert",
             "post /projects/{project}/executions/execute"
         ]
     );
