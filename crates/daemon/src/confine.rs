@@ -11,17 +11,18 @@ mod gate;
 mod keeper;
 mod mounts;
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use model::{ErrorKind, Problem, Result};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
+use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
 use nix::unistd::{getegid, geteuid};
 use worker::confine::Order;
+
+use crate::bond::die_with_parent;
 
 /// Largest file that a command may write.
 const LARGEST_FILE: u64 = 1024 * 1024 * 1024;
@@ -45,6 +46,9 @@ pub enum Stage {
 pub struct Args {
     #[command(subcommand)]
     stage: Option<Stage>,
+    /// The process with which this one ends.
+    #[arg(long, global = true)]
+    parent: Option<u32>,
     #[arg(required = true)]
     order: Option<PathBuf>,
 }
@@ -52,6 +56,7 @@ pub struct Args {
 /// # Errors
 /// What keeps the command from being started. The keeper hands it over in a file beside its report.
 pub fn run(args: &Args) -> Result<ExitCode> {
+    die_with_parent(args.parent)?;
     match (&args.stage, &args.order) {
         (Some(Stage::Inside { order }), _) => inside(&read(order)?),
         (Some(Stage::Last { order }), _) => Err(last(&read(order)?)),
@@ -98,12 +103,13 @@ pub fn probe(scratch: &Path) -> Result<()> {
     let program = own_program()?;
     let output = Command::new(&program).arg("confine").arg(&file).output();
     let output = output.map_err(|error| worker::child::not_started(&program, error))?;
-    let report = std::fs::read_to_string(order.report()).unwrap_or_default();
+    let report = std::fs::read_to_string(order.report()).map_err(|error| format!("no report: {error}"));
     std::fs::remove_dir_all(&work).map_err(|error| worker::child::unwritable(&work, error))?;
-    if output.status.success() && report.contains("\"code\":0") {
-        return Ok(());
+    let words = String::from_utf8_lossy(&output.stderr);
+    match report {
+        Ok(report) if output.status.success() && report.contains("\"code\":0") => Ok(()),
+        Ok(other) | Err(other) => Err(no_isolation(format!("{other} {}", words.trim()))),
     }
-    Err(no_isolation(format!("{report} {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
 fn no_isolation(found: impl std::fmt::Display) -> Problem {
@@ -117,17 +123,19 @@ fn no_isolation(found: impl std::fmt::Display) -> Problem {
 
 /// The first process of the pid namespace.
 fn inside(order: &Order) -> Result<ExitCode> {
-    die_with_parent()?;
     mounts::enter(order)?;
     let gate = gate::leave_network(order)?;
-    let status = Command::new(mounts::PROGRAM).args(["confine", "last", mounts::ORDER]).status();
+    let status = stage(Path::new(mounts::PROGRAM), "last", Path::new(mounts::ORDER)).status();
     let status = status.map_err(|error| no_isolation(format!("the last process: {error}")))?;
     drop(gate);
     // A signal is told as a shell tells it; the keeper reads it back.
-    let code = status
-        .code()
-        .unwrap_or_else(|| 128 + std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or_default());
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+    let code = status.code().unwrap_or_else(|| 128 + signal_of(status));
+    Ok(ExitCode::from(u8::try_from(code).expect("an exit code has eight bits, and there are 64 signals")))
+}
+
+/// What ended a process that did not end by itself.
+fn signal_of(status: ExitStatus) -> i32 {
+    status.signal().expect("a process that was waited for has a code or was ended by a signal")
 }
 
 /// Becomes the command. Comes back only with the reason why not.
@@ -145,7 +153,6 @@ fn last(order: &Order) -> Problem {
 }
 
 fn restrict(order: &Order) -> Result<()> {
-    die_with_parent()?;
     if !order.no_isolation {
         enter_user(NOBODY)?;
     }
@@ -169,8 +176,11 @@ fn enter_user(inner: u32) -> Result<()> {
     write("/proc/self/gid_map", format!("{inner} {group} 1"))
 }
 
-fn die_with_parent() -> Result<()> {
-    set_pdeathsig(Signal::SIGKILL).map_err(|error| no_isolation(format!("bond to the parent: {error}")))
+/// The next process, bound to this one.
+fn stage(program: &Path, stage: &str, order: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["confine", stage, "--parent"]).arg(std::process::id().to_string()).arg(order);
+    command
 }
 
 fn own_program() -> Result<PathBuf> {

@@ -5,23 +5,38 @@ mod memory;
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use model::{Answer, DataTime, ErrorKind, Onset, Problem, Result};
-use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
 use rca::frame::Pack;
 use worker::child::{Line, Order, RankTask};
+
+use crate::bond::die_with_parent;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[arg(long)]
+    memory_mib: u64,
+    #[arg(long)]
+    threads: Option<usize>,
+    /// The process with which this one ends.
+    #[arg(long)]
+    parent: Option<u32>,
+    order: PathBuf,
+    answer: PathBuf,
+}
 
 /// # Errors
 /// Whatever keeps it from answering; it is handed over in a file beside the answer, and the caller prints it and ends with a
 /// non-zero code.
-pub fn run(order: &Path, answer: &Path, memory_mib: u64, threads: Option<usize>) -> Result<()> {
-    let done = perform(order, answer, memory_mib, threads);
+pub fn run(args: &Args) -> Result<()> {
+    // A daemon that is killed takes its children along: whoever comes after it starts them again, in the same folder.
+    die_with_parent(args.parent)?;
+    let done = perform(&args.order, &args.answer, args.memory_mib, args.threads);
     if let Err(problem) = &done {
-        hand_over(problem, answer);
+        hand_over(problem, &args.answer);
     }
     done
 }
@@ -35,7 +50,6 @@ pub fn hand_over(problem: &Problem, answer: &Path) {
 }
 
 fn perform(order: &Path, answer: &Path, memory_mib: u64, threads: Option<usize>) -> Result<()> {
-    die_with_parent()?;
     limit_memory(memory_mib)?;
     start_threads(memory_mib, threads)?;
     let text = std::fs::read(order).map_err(|error| unreadable(order, &error.to_string()))?;
@@ -116,13 +130,6 @@ fn unwritable(answer: &Path, error: std::io::Error) -> Problem {
     Problem::new(ErrorKind::Unavailable, "exec.answer_unwritable", "the answer cannot be written")
         .place(answer.display().to_string())
         .cause(error)
-}
-
-/// A daemon that is killed takes its children along: whoever comes after it starts them again, in the same folder.
-fn die_with_parent() -> Result<()> {
-    set_pdeathsig(Signal::SIGKILL).map_err(|error| {
-        Problem::internal("exec.outlives_parent", "the child cannot be bound to its daemon").cause(error)
-    })
 }
 
 /// An allocation beyond the limit ends the process, and only this process.

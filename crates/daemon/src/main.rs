@@ -1,6 +1,7 @@
 //! `aegis`: the daemon and what belongs to it. Configuration and wiring; the work is done in the crates below.
 
 mod bench_send;
+mod bond;
 mod config;
 mod confine;
 mod contracts;
@@ -50,14 +51,7 @@ enum Command {
     BenchSend(bench_send::Args),
     /// Be the child process of a detector or an algorithm.
     #[command(hide = true)]
-    Exec {
-        #[arg(long)]
-        memory_mib: u64,
-        #[arg(long)]
-        threads: Option<usize>,
-        order: PathBuf,
-        answer: PathBuf,
-    },
+    Exec(exec::Args),
     /// Run a command that somebody brought, kept apart from the rest of the machine.
     #[command(hide = true)]
     Confine(confine::Args),
@@ -125,7 +119,7 @@ fn run(command: Command) -> Result<()> {
         Command::BenchSend(args) => bench_send::run(&args),
         Command::Contracts { folder } => contracts::write(&folder),
         Command::Confine(args) => confine::run(&args).map(drop),
-        Command::Exec { memory_mib, threads, order, answer } => exec::run(&order, &answer, memory_mib, threads),
+        Command::Exec(args) => exec::run(&args),
     }
 }
 

@@ -99,7 +99,10 @@ fn table(name: String, signal: Signal, left: &Path, right: &Path) -> Result<Opti
         return Ok(None);
     }
     let (a, b) = (reader(left)?, reader(right)?);
-    let rows = [&a, &b].map(|reader| u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or_default());
+    let rows = [&a, &b].map(|reader| {
+        u64::try_from(reader.metadata().file_metadata().num_rows())
+            .expect("a file was read that has fewer than no rows")
+    });
     let columns = other_columns(signal, &a, &b);
     let build =
         |reader: Reader, path: &Path| reader.with_batch_size(BATCH_ROWS).build().map_err(|error| corrupt(path, error));

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use model::{ErrorKind, Problem, Result};
+use model::{ErrorKind, Problem, Result, io_kind};
 use sha2::{Digest, Sha256};
 
 /// Turns a failed operation on a file into a problem that names the place.
@@ -15,15 +15,7 @@ pub(crate) fn failed(place: &Path) -> impl FnOnce(io::Error) -> Problem + '_ {
 
 /// The same for an error that may have a failed file operation among its causes.
 pub(crate) fn failed_within<E: Error + Send + Sync + 'static>(place: &Path) -> impl FnOnce(E) -> Problem + '_ {
-    move |error| {
-        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
-        let mut kind = None;
-        while let Some(cause) = next {
-            kind = kind.or_else(|| cause.downcast_ref::<io::Error>().map(io::Error::kind));
-            next = cause.source();
-        }
-        problem(place, kind.unwrap_or(io::ErrorKind::Other), error)
-    }
+    move |error| problem(place, io_kind(&error).unwrap_or(io::ErrorKind::Other), error)
 }
 
 fn problem(place: &Path, kind: io::ErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {

@@ -21,7 +21,7 @@ pub use id::{
 };
 pub use name::{Slot, SystemCode};
 pub use onset::Onset;
-pub use problem::{ErrorKind, Problem, Result, counted, nearest};
+pub use problem::{ErrorKind, Problem, Result, counted, io_kind, nearest};
 pub use state::{ExecutionState, IllegalTransition, PackState, RunState, TaskKind, TaskState};
 pub use truth::{Role, Truth, TruthEntry};
 pub use verdict::Verdict;

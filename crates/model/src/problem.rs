@@ -34,6 +34,12 @@ pub enum ErrorKind {
     Internal,
 }
 
+/// The kind of the first failed operation on a file among an error and its causes.
+pub fn io_kind(error: &(dyn StdError + 'static)) -> Option<std::io::ErrorKind> {
+    let own = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    own.or_else(|| error.source().and_then(io_kind))
+}
+
 impl ErrorKind {
     pub fn http_status(self) -> u16 {
         match self {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cluster::Environment;
-use datapack::{Batches, Builder, PackInput, Profile, Source};
+use datapack::{Builder, PackInput, Profile};
 use fault::{Capability, Filter, Point, Resolved, Spec, capabilities, points, resolve};
 use model::{DataTime, InjectionId, Problem, Result, RunId, Slot, Truth, Window, Windows};
 use rand::rngs::StdRng;
@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use sim::{Plan, Sink, World};
 use system::SystemData;
 use telemetry::otlp::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest};
-use telemetry::{Query, Signal, SignalStore, StepWriter, Stream};
+use telemetry::{SignalStore, StepWriter, Stream};
+use worker::source::TelemetrySource;
 
 const SECOND: i64 = 1_000_000_000;
 const ORIGIN: i64 = 1_790_000_000;
@@ -73,7 +74,7 @@ impl Order<'_> {
 
         let seconds = Duration::from_secs(self.window_s);
         let windows = Windows::new(at(WARM_UP_S), seconds, seconds)?;
-        let source = Stored { store, namespace: slot.namespace(), run, windows };
+        let source = TelemetrySource::new(&store, &slot, run, windows);
         let truth = Truth { entries };
         let input = self.input(slot, windows, truth, object(world.snapshot()), witness.exposed)?;
         let built = Builder::new(packs, input)?.build(&source).map_err(|refusal| refusal.problem)?;
@@ -197,29 +198,5 @@ impl Sink for Step {
 
     fn logs(&mut self, request: &ExportLogsServiceRequest) -> Result<()> {
         self.0.logs(request).map(drop)
-    }
-}
-
-/// The store as the builder reads it.
-struct Stored {
-    store: SignalStore,
-    namespace: String,
-    run: RunId,
-    windows: Windows,
-}
-
-impl Source for Stored {
-    fn batches(&self, window: Window, signal: datapack::Signal) -> Result<Batches<'_>> {
-        let signal = match signal {
-            datapack::Signal::Traces => Signal::Traces,
-            datapack::Signal::Logs => Signal::Logs,
-            datapack::Signal::Metrics => Signal::Gauge,
-            datapack::Signal::MetricsSum => Signal::Sum,
-            datapack::Signal::MetricsHistogram => Signal::Histogram,
-            datapack::Signal::TraceIdTs => return Ok(Box::new(std::iter::empty())),
-        };
-        let (from, to) = self.windows.bounds(window);
-        let query = Query { signal, namespace: self.namespace.clone(), run: Some(self.run), from, to };
-        Ok(Box::new(self.store.scan(&query)?.map(Ok)))
     }
 }

@@ -37,6 +37,7 @@ fn columns<'a>(cases: &[&Case], outcomes: &'a [Outcome], options: &Options) -> B
     for outcome in outcomes.iter().filter(|outcome| outcome.onset == Onset::Known) {
         answered.entry(&outcome.algorithm).or_default().insert(&outcome.pack, outcome);
     }
+    // What is not answered is a miss.
     let column = |packs: BTreeMap<&str, &Outcome>| {
         let value = |case: &&Case| {
             let answers = packs.get(case.pack.as_str())?.answers.as_deref()?;

@@ -62,6 +62,7 @@ impl Metric {
 }
 
 /// The metrics of one answer list, each 0 to 1; expected values where there are ties.
+/// The default is what a miss earns: nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Scores {
     pub ac1: f64,

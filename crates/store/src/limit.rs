@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::{Result, Slot};
+use model::{Problem, Result, Slot};
 use sea_orm::{ColumnTrait, Condition, DatabaseTransaction, EntityTrait, QueryFilter, QuerySelect};
 use serde_json::json;
 
@@ -64,7 +64,10 @@ impl Store {
                                 run.tell(Some((claim.task, claim.kind)), event);
                             }
                             run.row.namespace = Some(namespace);
-                            run.row.slot = i32::try_from(slot.number).ok();
+                            run.row.slot = Some(i32::try_from(slot.number).map_err(|_| {
+                                Problem::internal("slot.number_too_large", "a slot has a number that cannot be stored")
+                                    .found(slot.number.to_string())
+                            })?);
                             run.write().await?;
                             let lease = Lease { resource, owner: claim.owner, fence };
                             return Ok(SlotGrant::Got { slot: slot.clone(), lease });

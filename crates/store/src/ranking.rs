@@ -14,7 +14,7 @@ use crate::execution::{self, NewExecution};
 use crate::failure::{Work, lost};
 use crate::missing::not_found;
 use crate::run::Locked;
-use crate::submit::{IdempotencyKey, earlier, remember};
+use crate::submit::{IdempotencyKey, earlier, insert_group, remember};
 use crate::task::{self, NewTask};
 
 /// The rankings of one submission.
@@ -66,12 +66,7 @@ async fn store(tx: &DatabaseTransaction, submission: &RankingSubmission) -> Work
     if let Some(earlier) = earlier::<SubmittedRankings>(tx, submission.key.as_ref()).await? {
         return Ok(earlier);
     }
-    let group = entity::run_group::Model {
-        id: submission.group.to_string(),
-        project_id: submission.project.0,
-        created_at: WallTime::now().0,
-    };
-    entity::run_group::Entity::insert(group.into_active_model()).exec_without_returning(tx).await?;
+    insert_group(tx, submission.group, submission.project).await?;
     let mut rankings = Vec::with_capacity(submission.rankings.len());
     for new in &submission.rankings {
         rankings.push(insert(tx, submission, new).await?);

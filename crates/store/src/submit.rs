@@ -104,12 +104,7 @@ async fn store(tx: &DatabaseTransaction, submission: &Submission) -> Work<Submit
         earlier.deduplicated = true;
         return Ok(earlier);
     }
-    let group = entity::run_group::Model {
-        id: submission.group.to_string(),
-        project_id: submission.project.0,
-        created_at: WallTime::now().0,
-    };
-    entity::run_group::Entity::insert(group.into_active_model()).exec_without_returning(tx).await?;
+    insert_group(tx, submission.group, submission.project).await?;
     let mut runs = Vec::with_capacity(submission.runs.len());
     for index in drawn_order(&submission.runs) {
         runs.push((index, insert_run(tx, submission, &submission.runs[index]).await?));
@@ -131,6 +126,13 @@ fn drawn_order(runs: &[NewRun]) -> Vec<usize> {
         }
     }
     order
+}
+
+/// The group of a submission's runs.
+pub(crate) async fn insert_group(tx: &DatabaseTransaction, group: GroupId, project: ProjectId) -> Work<()> {
+    let row = entity::run_group::Model { id: group.to_string(), project_id: project.0, created_at: WallTime::now().0 };
+    entity::run_group::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
+    Ok(())
 }
 
 async fn insert_run(tx: &DatabaseTransaction, submission: &Submission, new: &NewRun) -> Work<SubmittedRun> {

@@ -268,11 +268,7 @@ impl<'a> Resolver<'a> {
             return;
         }
         let Some(call) = self.topology.call(from, to) else {
-            self.report(
-                &here,
-                "one of the services does not call the other",
-                &format!("a call from `{from}` in topology.yaml"),
-            );
+            self.report(&here, &format!("`{from}` does not call `{to}`"), "a call between them in topology.yaml");
             return;
         };
         if call.phase != crate::Phase::Request {

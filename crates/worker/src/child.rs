@@ -174,6 +174,7 @@ impl Child<'_> {
         let start = Instant::now();
         let mut command = Command::new(self.program);
         command.arg("exec").arg("--memory-mib").arg(self.limits.memory_mib.to_string());
+        command.arg("--parent").arg(std::process::id().to_string());
         if let Some(threads) = self.threads {
             command.arg("--threads").arg(threads.to_string());
         }
@@ -189,15 +190,15 @@ impl Child<'_> {
             .map_err(|error| not_started(self.program, error))?;
         let Some(ended) = progressing(child.wait_with_output(), answer, self.limits).await else {
             // What was answered before the time was over is kept.
-            return Ok(partial(answer, start, Death::TimedOut));
+            return partial(answer, start, Death::TimedOut);
         };
         let output = ended.map_err(|error| Problem::internal("exec.wait", error.to_string()))?;
         if !output.status.success() {
-            return Ok(partial(answer, start, death(output, answer)));
+            return partial(answer, start, death(output, answer)?);
         }
-        match std::fs::read(answer) {
-            Ok(bytes) => Ok(Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: None }),
-            Err(error) => Ok(partial(answer, start, Death::Failed(no_answer().cause(error)))),
+        match left(answer)? {
+            Some(bytes) => Ok(Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: None }),
+            None => partial(answer, start, Death::Failed(no_answer())),
         }
     }
 }
@@ -221,9 +222,40 @@ async fn progressing<T>(end: impl Future<Output = T>, answer: &Path, limits: Lim
     }
 }
 
-fn partial(answer: &Path, start: Instant, death: Death) -> Ended {
-    let bytes = std::fs::read(answer).unwrap_or_default();
-    Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: Some(death) }
+/// What there is of a child that died: often nothing.
+fn partial(answer: &Path, start: Instant, death: Death) -> Result<Ended> {
+    let bytes = left(answer)?.unwrap_or_default();
+    Ok(Ended { bytes, seconds: start.elapsed().as_secs_f64(), death: Some(death) })
+}
+
+/// A file that a child may have left, or not.
+///
+/// # Errors
+/// `exec.answer_unreadable` when it is there and cannot be read.
+pub fn left(file: &Path) -> Result<Option<Vec<u8>>> {
+    match std::fs::read(file) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(Problem::new(ErrorKind::Unavailable, "exec.answer_unreadable", "what a child left cannot be read")
+                .place(file.display().to_string())
+                .cause(error))
+        }
+    }
+}
+
+/// The problem that a child handed over beside its answer, if it did.
+///
+/// # Errors
+/// `exec.answer_unreadable` when it is there and is none.
+pub fn handed_over(answer: &Path) -> Result<Option<Problem>> {
+    let file = problem_file(answer);
+    let Some(text) = left(&file)? else { return Ok(None) };
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
+        Problem::internal("exec.answer_unreadable", "what a child left cannot be read")
+            .place(file.display().to_string())
+            .cause(error)
+    })
 }
 
 fn no_answer() -> Problem {
@@ -251,19 +283,22 @@ pub fn not_started(program: &Path, error: std::io::Error) -> Problem {
 }
 
 /// How a child died: what it handed over says most, then its last words, then how it ended.
-fn death(output: std::process::Output, answer: &Path) -> Death {
-    let handed_over = std::fs::read(problem_file(answer)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+fn death(output: std::process::Output, answer: &Path) -> Result<Death> {
     let words = String::from_utf8_lossy(&output.stderr);
-    if let Some(problem) = handed_over {
-        return Death::Failed(problem);
-    }
-    if REFUSED.iter().any(|refused| words.contains(refused)) {
-        return Death::OutOfMemory;
-    }
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&output.status) {
-        return Death::Signal(signal);
-    }
+    let refused = REFUSED.iter().any(|refused| words.contains(refused));
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    // Whoever is killed while it hands a problem over leaves a part of one.
+    let handed_over = if signal.is_none() { handed_over(answer)? } else { None };
+    Ok(match (handed_over, signal) {
+        (Some(problem), _) => Death::Failed(problem),
+        (None, _) if refused => Death::OutOfMemory,
+        (None, Some(signal)) => Death::Signal(signal),
+        (None, None) => Death::Failed(last_words(&words, output.status.code())),
+    })
+}
+
+fn last_words(words: &str, code: Option<i32>) -> Problem {
     let message: String = words.trim().chars().take(LONGEST_WORDS).collect();
-    let code = output.status.code().map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-    Death::Failed(Problem::new(ErrorKind::Failed, "algorithm.failed", message).found(code))
+    let code = code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    Problem::new(ErrorKind::Failed, "algorithm.failed", message).found(code)
 }

@@ -15,7 +15,7 @@ use store::{NewToken, Store};
 
 use crate::Parts;
 use crate::answer_file;
-use crate::child::{empty_folder, not_started, unwritable};
+use crate::child::{empty_folder, handed_over, left, not_started, unwritable};
 use crate::confine::{End, HOME, INPUT, OUTPUT, Order, Report};
 use crate::rank::{Ran, checked};
 
@@ -201,7 +201,8 @@ async fn confined(program: &Path, order: &Order) -> Result<std::result::Result<R
     let text = serde_json::to_vec_pretty(order).map_err(|error| Problem::internal("exec.order", error.to_string()))?;
     std::fs::write(&file, text).map_err(|error| unwritable(&order.work, error))?;
     let child = tokio::process::Command::new(program)
-        .arg("confine")
+        .args(["confine", "--parent"])
+        .arg(std::process::id().to_string())
         .arg(&file)
         .env_remove("AEGIS_KILL_POINT")
         .stdin(Stdio::null())
@@ -215,15 +216,12 @@ async fn confined(program: &Path, order: &Order) -> Result<std::result::Result<R
         return Ok(Err(timed_out(order)));
     };
     let output = output.map_err(|error| Problem::internal("exec.wait", error.to_string()))?;
-    if let Ok(text) = std::fs::read(order.report()) {
+    if let Some(text) = left(&order.report())? {
         return serde_json::from_slice(&text)
             .map(Ok)
             .map_err(|error| Problem::internal("exec.report", "the report of a command cannot be read").cause(error));
     }
-    if let Some(problem) = std::fs::read(crate::child::problem_file(&order.report()))
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-    {
+    if let Some(problem) = handed_over(&order.report())? {
         return Ok(Err(problem));
     }
     let words = String::from_utf8_lossy(&output.stderr);
@@ -240,7 +238,7 @@ fn timed_out(order: &Order) -> Problem {
 /// What it answered: the file that it left, or what it handed over, or why there is none.
 fn answers(order: &Order, report: &Report, posted: Option<Vec<Answer>>) -> Result<Vec<Answer>> {
     let failed = |code, message: &str| Problem::new(ErrorKind::Failed, code, message);
-    let words = last_words(&order.stderr());
+    let words = last_words(&order.stderr())?;
     match report.end {
         End::Exited { code: 0 } => {}
         End::TimedOut => return Err(timed_out(order)),
@@ -279,10 +277,10 @@ fn out_of_memory(order: &Order) -> Problem {
 }
 
 /// The end of what it wrote on standard error.
-fn last_words(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
+fn last_words(path: &Path) -> Result<String> {
+    let bytes = left(path)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     let skip = text.chars().count().saturating_sub(LONGEST_WORDS);
-    text.chars().skip(skip).collect()
+    Ok(text.chars().skip(skip).collect())
 }

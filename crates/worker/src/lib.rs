@@ -13,6 +13,7 @@ mod limit;
 mod profile;
 mod rank;
 mod settle;
+pub mod source;
 mod step;
 mod sweep;
 

@@ -46,7 +46,7 @@ pub async fn run(child: &Child<'_>, pack: &Path, load_generators: &[String], tas
             tasks: open.iter().map(|&task| tasks[task].clone()).collect(),
         };
         let ended = child.run(&order).await?;
-        let began = seen.take(&ended.bytes, &open);
+        let began = seen.take(&ended.bytes, &open)?;
         let death = match ended.death {
             // Whoever is killed from outside may end otherwise the next time.
             Some(death) if death.is_chance() && starts < STARTS => {
@@ -73,10 +73,15 @@ struct Seen {
 
 impl Seen {
     /// Takes what a child wrote; the task that it had begun and not ended.
-    fn take(&mut self, bytes: &[u8], open: &[usize]) -> Option<usize> {
+    ///
+    /// # Errors
+    /// `exec.answer` for a whole line that is none of ours.
+    fn take(&mut self, bytes: &[u8], open: &[usize]) -> Result<Option<usize>> {
         let mut began = None;
-        // The last line of a child that died may be cut.
-        for line in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+        // The last line of a child that died may be cut: it has no end.
+        for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+            let line = serde_json::from_slice(line)
+                .map_err(|error| Problem::internal("exec.answer", "a child's answer cannot be read").cause(error))?;
             match line {
                 Line::Read { seconds, candidates } => {
                     self.reading_s += seconds;
@@ -94,7 +99,7 @@ impl Seen {
                 }
             }
         }
-        began
+        Ok(began)
     }
 
     fn end(&mut self, task: Option<&usize>, ran: Ran) {

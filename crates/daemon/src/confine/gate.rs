@@ -6,11 +6,11 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use api::algorithm::Network;
 use model::Result;
@@ -18,10 +18,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket as open_socket};
 use worker::confine::Order;
 
-use super::{mounts, no_isolation};
-
-/// How long the gate may take to open.
-const OPENING: Duration = Duration::from_secs(10);
+use super::{mounts, no_isolation, stage};
 
 /// The outer end of the gate.
 pub fn socket(order: &Order) -> PathBuf {
@@ -34,29 +31,18 @@ pub fn open(order: &Order, program: &Path, file: &Path) -> Result<Option<Child>>
     if order.no_isolation || order.network != Network::Server || order.server.is_none() {
         return Ok(None);
     }
-    let mut process = Command::new(program)
-        .args(["confine", "gate"])
-        .arg(file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| no_isolation(format!("gate: {error}")))?;
-    let deadline = Instant::now() + OPENING;
-    while !socket(order).exists() {
-        let ended = process.try_wait().map_err(|error| no_isolation(format!("gate: {error}")))?;
-        if ended.is_some() || Instant::now() > deadline {
-            return Err(no_isolation("the gate does not open"));
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    Ok(Some(process))
+    let wrong = |error: io::Error| no_isolation(format!("gate: {error}"));
+    // It is open before the process runs, which is handed it as its standard input.
+    let listener = UnixListener::bind(socket(order)).map_err(wrong)?;
+    let process = stage(program, "gate", file).stdin(OwnedFd::from(listener)).stdout(Stdio::null()).spawn();
+    process.map(Some).map_err(wrong)
 }
 
 /// Is that process.
 pub fn keep(order: &Order) -> Result<()> {
-    super::die_with_parent()?;
-    let server = order.server.as_deref().unwrap_or_default();
-    let listener = UnixListener::bind(socket(order)).map_err(|error| no_isolation(format!("gate: {error}")))?;
+    let server = order.server.as_deref().expect("a gate is opened only to a server");
+    let listener = io::stdin().as_fd().try_clone_to_owned().map(UnixListener::from);
+    let listener = listener.map_err(|error| no_isolation(format!("gate: {error}")))?;
     for inside in listener.incoming().filter_map(io::Result::ok) {
         match TcpStream::connect(server) {
             Ok(outside) => join(inside, outside),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -10,16 +10,15 @@ use std::time::{Duration, Instant};
 
 use model::{Problem, Result};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use worker::confine::{End, Order, Report};
 
-use super::{die_with_parent, enter_user, gate, mounts, no_isolation, own_program};
+use super::{enter_user, gate, mounts, no_isolation, own_program, signal_of, stage};
 
 /// How often time and memory are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
 pub fn run(order: &Order, file: &Path) -> Result<()> {
-    die_with_parent()?;
     let program = own_program()?;
     let gate = gate::open(order, &program, file)?;
     let start = Instant::now();
@@ -29,7 +28,7 @@ pub fn run(order: &Order, file: &Path) -> Result<()> {
         // Root in its own namespace: it has to make mounts. No thread may run yet.
         enter_user(0)?;
         mounts::prepare(order, &program, file)?;
-        spawn(order, Command::new(&program).args(["confine", "inside"]).arg(file))?
+        spawn(order, &mut stage(&program, "inside", file))?
     };
     let watched = watch(order, child);
     if let Some(mut gate) = gate {
@@ -44,7 +43,7 @@ pub fn run(order: &Order, file: &Path) -> Result<()> {
 
 /// Without namespaces: in a process group of its own, so that it can at least be ended as a whole.
 fn start_open(order: &Order, program: &Path, file: &Path) -> Result<Child> {
-    spawn(order, Command::new(program).args(["confine", "last"]).arg(file).process_group(0))
+    spawn(order, stage(program, "last", file).process_group(0))
 }
 
 fn spawn(order: &Order, command: &mut Command) -> Result<Child> {
@@ -69,7 +68,7 @@ fn watch(order: &Order, mut child: Child) -> Result<(End, u64)> {
             end_all(order, &mut child);
             return Ok((ended(order, status), peak));
         }
-        let now = resident(child.id());
+        let now = resident(child.id()).map_err(wrong)?;
         peak = peak.max(now);
         let end = if now > most {
             End::OutOfMemory
@@ -101,23 +100,27 @@ fn end_all(order: &Order, child: &mut Child) {
 
 /// Inside a pid namespace a signal comes as a shell tells it.
 fn ended(order: &Order, status: ExitStatus) -> End {
-    match (status.code(), status.signal()) {
-        (Some(code @ 129..=192), _) if !order.no_isolation => End::Killed { signal: code - 128 },
+    match (status.code(), order.no_isolation) {
+        (Some(code @ 129..=192), false) => End::Killed { signal: code - 128 },
         (Some(code), _) => End::Exited { code },
-        (None, signal) => End::Killed { signal: signal.unwrap_or_default() },
+        (None, _) => End::Killed { signal: signal_of(status) },
     }
 }
 
-/// Resident memory of a process and of all below it, bytes.
-fn resident(root: u32) -> u64 {
+/// Resident memory of a process and of all below it, bytes. A process that ends meanwhile has none.
+///
+/// # Errors
+/// When the processes cannot be listed: a limit that nobody sees passed would be none.
+fn resident(root: u32) -> std::io::Result<u64> {
+    let page = u64::try_from(sysconf(SysconfVar::PAGE_SIZE)?.unwrap_or(4096)).expect("a page has a size");
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     let mut sizes: HashMap<u32, u64> = HashMap::new();
-    let numbers =
-        fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    for process in numbers {
-        if let Some((parent, bytes)) = stat(process) {
+    for entry in fs::read_dir("/proc")? {
+        // What is no number is no process.
+        let Some(process) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some((parent, pages)) = stat(process) {
             children.entry(parent).or_default().push(process);
-            sizes.insert(process, bytes);
+            sizes.insert(process, pages * page);
         }
     }
     let (mut total, mut open) = (0, vec![root]);
@@ -125,14 +128,13 @@ fn resident(root: u32) -> u64 {
         total += sizes.get(&process).copied().unwrap_or_default();
         open.extend(children.remove(&process).unwrap_or_default());
     }
-    total
+    Ok(total)
 }
 
-/// Parent and resident bytes of a process, from `/proc/PID/stat` (proc(5): fields 4 and 24).
+/// Parent and resident pages of a process, from `/proc/PID/stat` (proc(5): fields 4 and 24).
 fn stat(process: u32) -> Option<(u32, u64)> {
-    const PAGE: u64 = 4096;
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in brackets may hold anything, also blanks.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
-    Some((fields.get(1)?.parse().ok()?, fields.get(21)?.parse::<u64>().ok()? * PAGE))
+    Some((fields.get(1)?.parse().ok()?, fields.get(21)?.parse().ok()?))
 }

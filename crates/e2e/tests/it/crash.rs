@@ -205,7 +205,12 @@ fn a_child_does_not_outlive_its_daemon() {
     let before = world::journal(&stand.site).len();
     let daemon = stand.site.serve(&[]);
     let run = stand.run_of("stopped-child").unwrap();
-    let child = until("a child runs", DEADLINE, || round::executing(daemon.pid()).first().copied());
+    // It takes its memory limit after it has bound itself to the daemon: one that is stopped earlier can do neither.
+    let is_bound = |child: &u32| {
+        let limits = std::fs::read_to_string(format!("/proc/{child}/limits")).unwrap_or_default();
+        limits.lines().any(|line| line.starts_with("Max address space") && !line.contains("unlimited"))
+    };
+    let child = until("a child runs", DEADLINE, || round::executing(daemon.pid()).into_iter().find(is_bound));
     // Stopped, so that it cannot end by itself; only SIGKILL ends a stopped process.
     round::signal(child, "-STOP");
     daemon.kill();

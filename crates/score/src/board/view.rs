@@ -54,8 +54,8 @@ impl ViewMaker<'_> {
         let by = |text: &dyn Fn(&Case) -> String| self.slices(packs, cases, undetected, text);
         let difficulty = (0..3).flat_map(|kind| {
             by(&|case: &Case| {
-                let [effect, distance, candidates] = case.classes();
-                [effect, distance, candidates].into_iter().nth(kind).unwrap_or_default()
+                let mut classes = case.classes();
+                std::mem::take(&mut classes[kind])
             })
         });
         Row {
@@ -155,6 +155,7 @@ impl ViewMaker<'_> {
                 answers.any(|answer| answer.level == level)
             };
             let row = |(name, packs): (&&str, &Packs<'_>)| {
+                // What is not answered is a miss here as well.
                 let value = |case: &&Case| {
                     let answers = packs.get(case.pack.as_str())?.answers.as_deref()?;
                     Some(score(answers, level, case.truth_levels.get(&level)?))

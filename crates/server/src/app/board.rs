@@ -171,7 +171,7 @@ impl App {
                 None => self.candidates(injection)?,
             };
             let mut case = case(injection, candidates, environment)?;
-            case.difficulty = difficulties.get(&injection.injection).copied().unwrap_or_default();
+            case.difficulty = difficulties[&injection.injection];
             case.valid &= damaged.get(&injection.injection).is_none_or(|reason| reason != super::evaluation::DAMAGED);
             Ok(case)
         };

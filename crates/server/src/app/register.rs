@@ -139,8 +139,9 @@ fn write(written: ::store::LayerWrite) -> LayerWrite {
 
 fn setting(row: &DynamicConfig) -> NewSetting {
     let text = |value: &Option<::seed::Located<String>>| value.as_ref().map(|value| value.value.clone());
-    let options =
-        text(&row.options).and_then(|json| serde_json::from_str::<Vec<Value>>(&json).ok()).unwrap_or_default();
+    let options = text(&row.options).filter(|options| !options.is_empty()).map_or_else(Vec::new, |json| {
+        serde_json::from_str::<Vec<Value>>(&json).expect("a seed is linted before it is registered")
+    });
     let default = row.default_text().to_owned();
     NewSetting {
         value: default.clone(),

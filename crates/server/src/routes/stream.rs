@@ -69,7 +69,7 @@ fn frames(app: App, run: RunId, after: i64) -> impl Stream<Item = Result<Frame, 
                 Some((events.iter().map(|(number, event)| update(*number, event)).collect(), Some((app, last))))
             }
             Ok(Batch::End(end)) => {
-                let frame = Frame::default().event(END).json_data(&end).unwrap_or_default();
+                let frame = Frame::default().event(END).json_data(&end).expect("a plain struct is always JSON");
                 Some((vec![frame], None))
             }
             // The caller reconnects with the last number it has; a broken store must not look like an end.
@@ -84,10 +84,11 @@ fn frames(app: App, run: RunId, after: i64) -> impl Stream<Item = Result<Frame, 
 }
 
 fn update(number: i64, event: &Event) -> Frame {
-    let mut text = serde_json::to_string(event).unwrap_or_default();
+    let json = |event: &Event| serde_json::to_string(event).expect("a plain struct is always JSON");
+    let mut text = json(event);
     if text.len() > LONGEST_LINE {
         let short = Event { payload: None, ..event.clone() };
-        text = serde_json::to_string(&short).unwrap_or_default();
+        text = json(&short);
     }
     Frame::default().id(number.to_string()).event(UPDATE).data(text)
 }

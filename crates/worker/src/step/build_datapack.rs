@@ -1,8 +1,6 @@
 //! BuildDatapack: reads both windows from the telemetry store, builds, validates and publishes the pack, and gives the
 //! slot back.
 
-mod source;
-
 use std::path::Path;
 
 use cluster::Distractor;
@@ -15,7 +13,7 @@ use super::objects;
 use super::receipt::{Felt, unfelt};
 use super::{Context, Hold, Outcome};
 use crate::killpoint;
-use source::TelemetrySource;
+use crate::source::TelemetrySource;
 
 pub async fn run(context: &Context<'_>) -> Result<Outcome> {
     killpoint::reach("build_datapack.before-record");
