@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster::Environment;
 use datapack::{Builder, PackInput, Profile};
 use fault::{Capability, Filter, Point, Resolved, Spec, capabilities, points, resolve};
-use model::{DataTime, InjectionId, Problem, Result, RunId, Slot, Truth, Window, Windows};
+use model::{DataTime, InjectionId, Problem, Result, RunId, Slot, Truth, Windows};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
