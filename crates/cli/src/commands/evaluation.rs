@@ -112,9 +112,19 @@ const COLUMNS: &[Column<Evaluation>] = &[
     ("DONE", |e| format!("{} of {}", e.done, e.executions)),
     ("FAILED", |e| e.failed.to_string()),
     ("PACKS", |e| e.packs.to_string()),
-    ("ALGORITHMS", |e| e.algorithm_name.clone()),
+    ("ALGORITHMS", |e| few(&e.algorithm_name)),
     ("CREATED", |e| e.created_at.clone()),
 ];
+
+/// The first names of a list, and how many more there are.
+fn few(list: &str) -> String {
+    const SHOWN: usize = 3;
+    let names: Vec<&str> = list.split(", ").collect();
+    match names.len().checked_sub(SHOWN + 1) {
+        None => list.to_owned(),
+        Some(rest) => format!("{} and {} more", names[..SHOWN].join(", "), rest + 1),
+    }
+}
 
 pub fn run(command: Command, session: &Session) -> Done {
     let client = session.client()?;
