@@ -77,17 +77,21 @@ impl Estimates {
         }
     }
 
-    /// Values and intervals of `packs` distinct packs.
-    pub(crate) fn new(sums: &Sums, packs: usize, resamples: usize, seed: u64) -> Self {
-        let values = sums.macro_mean();
-        let clusters = sums.clusters();
+    /// Values and intervals of several algorithms on the same `packs` distinct packs, for which the same draws are made.
+    pub(crate) fn all(sums: &[Sums], packs: usize, resamples: usize, seed: u64) -> Vec<Self> {
+        let Some(clusters) = sums.first().map(Sums::clusters) else { return Vec::new() };
         let draws = if packs >= ENOUGH && clusters >= 2 { bootstrap(sums, resamples, seed) } else { Vec::new() };
-        let all = Metric::ALL.map(|metric| {
-            let column = metric as usize;
-            estimate(metric, values[column], packs, clusters, draws.iter().map(|draw| draw[column]).collect())
-        });
-        let [ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5] = all;
-        Self { ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5 }
+        let of = |(index, sums): (usize, &Sums)| {
+            let values = sums.macro_mean();
+            let [ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5] =
+                Metric::ALL.map(|metric| {
+                    let column = metric as usize;
+                    let drawn = draws.get(index).into_iter().flatten().map(|draw| draw[column]).collect();
+                    estimate(metric, values[column], packs, clusters, drawn)
+                });
+            Self { ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5 }
+        };
+        sums.iter().enumerate().map(of).collect()
     }
 }
 
@@ -107,34 +111,40 @@ fn estimate(metric: Metric, value: f64, packs: usize, clusters: usize, mut draws
     if draws.is_empty() {
         return Estimate::without(value, "no resamples");
     }
-    draws.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - CONFIDENCE) / 2.0;
-    let at = |share: f64| draws[(share * (draws.len() - 1) as f64).round() as usize];
+    let mut at = |share: f64| {
+        let place = (share * (draws.len() - 1) as f64).round() as usize;
+        *draws.select_nth_unstable_by(place, f64::total_cmp).1
+    };
     Estimate { value, low: Some(at(tail)), high: Some(at(1.0 - tail)), method: Method::Bootstrap, note: None }
 }
 
 /// Draws macro means: in each cell as many clusters as it has, with replacement. A cell of one cluster has no spread of
 /// its own; such cells draw from each other's clusters (collapsed strata), so that their spread is not taken for zero.
-fn bootstrap(sums: &Sums, resamples: usize, seed: u64) -> Vec<Values> {
+/// All of `sums` have the same cells and clusters; the result is a list of draws for each of them.
+fn bootstrap(sums: &[Sums], resamples: usize, seed: u64) -> Vec<Vec<Values>> {
     let mut random = Pcg64::seed_from_u64(seed);
-    let (single, several): (Vec<_>, Vec<_>) = sums.cells.iter().partition(|cell| cell.len() == 1);
-    let single: Vec<Values> = single.into_iter().map(cell_mean).collect();
-    let cells = sums.cells.len() as f64;
-    let mut drawn = Vec::new();
-    (0..resamples)
-        .map(|_| {
+    let sizes: Vec<usize> = sums[0].cells.iter().map(Vec::len).collect();
+    let (single, several): (Vec<usize>, Vec<usize>) = (0..sizes.len()).partition(|&cell| sizes[cell] == 1);
+    let mut draws = vec![Vec::with_capacity(resamples); sums.len()];
+    for _ in 0..resamples {
+        let drawn: Vec<(usize, Vec<usize>)> = several
+            .iter()
+            .map(|&cell| (cell, (0..sizes[cell]).map(|_| random.random_range(0..sizes[cell])).collect()))
+            .collect();
+        let borrowed: Vec<usize> = single.iter().map(|_| single[random.random_range(0..single.len())]).collect();
+        for (draws, sums) in draws.iter_mut().zip(sums) {
             let mut total = [0.0; METRICS];
-            for cell in &several {
-                drawn.clear();
-                drawn.extend((0..cell.len()).map(|_| cell[random.random_range(0..cell.len())]));
-                add(&mut total, &cell_mean(&drawn));
+            for (cell, clusters) in &drawn {
+                add(&mut total, &cell_mean(clusters.iter().map(|&cluster| &sums.cells[*cell][cluster])));
             }
-            for _ in &single {
-                add(&mut total, &single[random.random_range(0..single.len())]);
+            for &cell in &borrowed {
+                add(&mut total, &cell_mean(&sums.cells[cell]));
             }
-            total.map(|value| value / cells)
-        })
-        .collect()
+            draws.push(total.map(|value| value / sizes.len() as f64));
+        }
+    }
+    draws
 }
 
 /// The exact binomial interval of Clopper and Pearson (1934) for `hits` of `n`; `hits` may be fractional, as the

@@ -1,7 +1,7 @@
 //! How packs are grouped: a cell is a system and a fault family, a cluster is a point in a cell, and packs of one seed
 //! at one point are one sample.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::case::Case;
 use crate::ranking::{METRICS, Scores, Values};
@@ -111,9 +111,4 @@ pub fn cell_mean<'a>(clusters: impl IntoIterator<Item = &'a ClusterSum>) -> Valu
         samples += cluster.samples;
     }
     total.map(|value| value / samples)
-}
-
-/// The distinct values of one text of the cases, ascending.
-pub fn distinct(cases: &[&Case], text: impl Fn(&Case) -> String) -> BTreeSet<String> {
-    cases.iter().map(|case| text(case)).collect()
 }

@@ -231,6 +231,21 @@ pub(crate) async fn free(tx: &DatabaseTransaction, filter: Condition) -> Work<u6
     Ok(freed.rows_affected)
 }
 
+/// Whether one of the awaited leases is free. Whoever is just freeing one is waited for, and comes to see who waits.
+pub(crate) async fn any_free(tx: &DatabaseTransaction, awaited: &[String]) -> Work<bool> {
+    for resource in awaited {
+        let named = match resource.strip_prefix("limit:") {
+            Some(_) => prefixed(&format!("{resource}:")),
+            None => Condition::all().add(Column::Resource.eq(resource.as_str())),
+        };
+        let rows = entity::lease::Entity::find().filter(named).lock_exclusive().all(tx).await?;
+        if rows.iter().any(|row| row.owner.is_none()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Makes the task due that waits longest for a lease. A place of a limit (`limit:build:3`) is as good as any other of it.
 async fn wake(tx: &DatabaseTransaction, resource: &str) -> Work<()> {
     use entity::task::Column;

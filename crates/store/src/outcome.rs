@@ -3,6 +3,8 @@
 //! Each is one transaction: the task's change by compare-and-set under the claim's fence, the run, the injection, the
 //! execution, the children, the leases that go back, and the events that tell of it.
 
+use std::time::Duration;
+
 use model::{Problem, Result, RunState, TaskId, TaskState, Verdict, WallTime};
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{ColumnTrait, Condition, DatabaseTransaction, EntityTrait, QueryFilter};
@@ -19,6 +21,9 @@ use crate::injection::{self, InjectionChange};
 use crate::lease::{self, stale, task_resource};
 use crate::run::{Locked, open_tasks};
 use crate::task::{self, Claim, NewTask, TaskError, Wait, wrap};
+
+/// When a task looks again whose wait may be over: not at once, for what is free need not be for the taking.
+const SOON: Duration = Duration::from_millis(500);
 
 /// What is stored together with a task's change. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -127,6 +132,9 @@ impl Store {
         let (wait, effects) = (&wait, &effects);
         self.write(|tx, _| Box::pin(async move {
             let (mut run, row) = held(tx, claim).await?;
+            // What went back after it was looked for, and before this was stored, has woken nobody.
+            let free = lease::any_free(tx, &wait.any_of).await?;
+            let wake_at = if free { wake_at.min(run.now.plus(SOON)) } else { wake_at };
             let columns = vec![(Column::Wait, Expr::value(wrap(&wait)))];
             sleep_until(&mut run, &row, claim, wake_at, with_progress(columns, effects)).await?;
             apply(&mut run, claim, effects).await?;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::{Level, Onset};
+use rayon::prelude::*;
 
 use super::{Answered, Flip, HEADLINE, LevelView, RobustnessRow, Row, Slice, View};
 use crate::case::{Case, Options, Outcome};
 use crate::compare::{Comparison, compare};
-use crate::estimate::{Estimate, Estimates};
-use crate::layout::{Layout, distinct};
+use crate::estimate::Estimates;
+use crate::layout::{Layout, Sums};
 use crate::ranking::{Scores, chance, score};
 
 /// What becomes of a pack that the detector did not flag.
@@ -26,38 +27,61 @@ pub struct ViewMaker<'a> {
 /// The outcomes of one algorithm.
 type Packs<'a> = BTreeMap<&'a str, &'a Outcome>;
 
+/// What a part of a view's cases is cut by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Whole,
+    Family,
+    System,
+    Difficulty,
+    Roots,
+}
+
+/// Some of a view's cases.
+struct Part {
+    cut: Cut,
+    name: String,
+    /// Indexes into the view's cases; those of the layout refer to this list.
+    cases: Vec<usize>,
+    layout: Layout,
+    chance: Scores,
+}
+
 impl ViewMaker<'_> {
     pub fn view(&self, cases: &[&Case], undetected: Undetected) -> View {
-        let layout = Layout::new(cases);
-        let (packs, clusters) = (layout.packs(), layout.clusters().count());
-        let mut rows: Vec<Row> = if cases.is_empty() {
-            Vec::new()
-        } else {
-            self.answered.iter().map(|(name, packs)| self.row(name, packs, cases, undetected)).collect()
+        let parts = self.parts(cases, undetected);
+        let columns = self.columns(cases, undetected);
+        let cut: Vec<Vec<Slice>> = parts.par_iter().map(|part| self.slices(part, &columns)).collect();
+        let row = |(index, (name, packs)): (usize, (&&str, &Packs<'_>))| {
+            let slices = |wanted: Cut| -> Vec<Slice> {
+                let here = parts.iter().zip(&cut).filter(|(part, _)| part.cut == wanted);
+                here.map(|(_, slices)| slices[index].clone()).collect()
+            };
+            self.row(name, packs, cases, slices)
         };
+        let mut rows: Vec<Row> = self.answered.iter().enumerate().filter(|_| !cases.is_empty()).map(row).collect();
         rows.sort_by(|a, b| {
             let value = |row: &Row| row.scores.get(HEADLINE).value;
             value(b).total_cmp(&value(a)).then_with(|| a.algorithm.cmp(&b.algorithm))
         });
-        let chance = self.chance(&layout, cases, undetected);
-        View { packs, clusters, cells: layout.cells.len(), chance, rows }
+        let whole = &parts[0];
+        View {
+            packs: whole.layout.packs(),
+            clusters: whole.layout.clusters().count(),
+            cells: whole.layout.cells.len(),
+            chance: whole.chance,
+            rows,
+        }
     }
 
-    fn row(&self, name: &str, packs: &Packs<'_>, cases: &[&Case], undetected: Undetected) -> Row {
-        let whole = self.slice("", packs, cases, undetected);
+    fn row(&self, name: &str, packs: &Packs<'_>, cases: &[&Case], slices: impl Fn(Cut) -> Vec<Slice>) -> Row {
         let ran: Vec<&&Outcome> = cases.iter().filter_map(|case| packs.get(case.pack.as_str())).collect();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for outcome in ran.iter().filter(|outcome| outcome.answers.is_none()) {
             let reason = outcome.reason.as_deref().unwrap_or("no reason recorded");
             *reasons.entry(reason.to_owned()).or_default() += 1;
         }
-        let by = |text: &dyn Fn(&Case) -> String| self.slices(packs, cases, undetected, text);
-        let difficulty = (0..3).flat_map(|kind| {
-            by(&|case: &Case| {
-                let mut classes = case.classes();
-                std::mem::take(&mut classes[kind])
-            })
-        });
+        let whole = slices(Cut::Whole).swap_remove(0);
         Row {
             algorithm: name.to_owned(),
             in_house: self.options.in_house.iter().any(|ours| ours == name),
@@ -71,46 +95,58 @@ impl ViewMaker<'_> {
             peak_memory: ran.iter().filter_map(|outcome| outcome.peak_memory).max(),
             unconfined: ran.iter().filter(|outcome| outcome.unconfined).count(),
             scores: whole.scores,
-            by_family: by(&|case: &Case| case.family.clone()),
-            by_system: by(&|case: &Case| case.system.clone()),
-            by_difficulty: difficulty.collect(),
-            by_roots: by(&|case: &Case| {
-                let several = case.truth(self.options.rule).len() > 1;
-                if several { "several roots" } else { "one root" }.to_owned()
-            }),
+            by_family: slices(Cut::Family),
+            by_system: slices(Cut::System),
+            by_difficulty: slices(Cut::Difficulty),
+            by_roots: slices(Cut::Roots),
         }
     }
 
-    /// One slice for each distinct text.
-    fn slices(
-        &self,
-        packs: &Packs<'_>,
-        cases: &[&Case],
-        undetected: Undetected,
-        text: &dyn Fn(&Case) -> String,
-    ) -> Vec<Slice> {
-        let cut = |name: String| {
-            let part: Vec<&Case> = cases.iter().copied().filter(|case| text(case) == name).collect();
-            self.slice(&name, packs, &part, undetected)
+    /// All cases first, then one part for each distinct text of each cut.
+    fn parts(&self, cases: &[&Case], undetected: Undetected) -> Vec<Part> {
+        let part = |cut: Cut, name: String, indexes: Vec<usize>| {
+            let here: Vec<&Case> = indexes.iter().map(|&index| cases[index]).collect();
+            let layout = Layout::new(&here);
+            let chance = self.chance(&layout, &here, undetected);
+            Part { cut, name, cases: indexes, layout, chance }
         };
-        distinct(cases, text).into_iter().map(cut).collect()
-    }
-
-    fn slice(&self, name: &str, packs: &Packs<'_>, cases: &[&Case], undetected: Undetected) -> Slice {
-        let layout = Layout::new(cases);
-        let chance = self.chance(&layout, cases, undetected);
-        self.estimated(name, &layout, &self.values(packs, cases, undetected), chance)
-    }
-
-    fn estimated(&self, name: &str, layout: &Layout, values: &[Scores], chance: Scores) -> Slice {
-        let sums = layout.sums(values);
-        Slice {
-            name: name.to_owned(),
-            packs: layout.packs(),
-            clusters: sums.clusters(),
-            chance,
-            scores: Estimates::new(&sums, layout.packs(), self.options.resamples, self.options.seed),
+        let by = |cut: Cut, text: &dyn Fn(&Case) -> String| {
+            let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (index, case) in cases.iter().enumerate() {
+                found.entry(text(case)).or_default().push(index);
+            }
+            found.into_iter().map(|(name, indexes)| part(cut, name, indexes)).collect::<Vec<_>>()
+        };
+        let several = |case: &Case| case.truth(self.options.rule).len() > 1;
+        let mut parts = vec![part(Cut::Whole, String::new(), (0..cases.len()).collect())];
+        parts.extend(by(Cut::Family, &|case| case.family.clone()));
+        parts.extend(by(Cut::System, &|case| case.system.clone()));
+        for kind in 0..3 {
+            parts.extend(by(Cut::Difficulty, &|case| std::mem::take(&mut case.classes()[kind])));
         }
+        parts.extend(by(Cut::Roots, &|case| if several(case) { "several roots" } else { "one root" }.to_owned()));
+        parts
+    }
+
+    /// One slice for each algorithm.
+    fn slices(&self, part: &Part, columns: &[(&str, Vec<Scores>)]) -> Vec<Slice> {
+        let values: Vec<Vec<Scores>> =
+            columns.iter().map(|(_, values)| part.cases.iter().map(|&index| values[index]).collect()).collect();
+        self.estimated(&part.name, &part.layout, &values, part.chance)
+    }
+
+    /// One slice for each list of values.
+    fn estimated(&self, name: &str, layout: &Layout, values: &[Vec<Scores>], chance: Scores) -> Vec<Slice> {
+        let sums: Vec<Sums> = values.iter().map(|values| layout.sums(values)).collect();
+        let (packs, clusters) = (layout.packs(), layout.clusters().count());
+        let estimates = Estimates::all(&sums, packs, self.options.resamples, self.options.seed);
+        estimates.into_iter().map(|scores| Slice { name: name.to_owned(), packs, clusters, chance, scores }).collect()
+    }
+
+    /// The value of each algorithm on each case.
+    fn columns(&self, cases: &[&Case], undetected: Undetected) -> Vec<(&str, Vec<Scores>)> {
+        let answered: Vec<(&&str, &Packs<'_>)> = self.answered.iter().collect();
+        answered.into_par_iter().map(|(name, packs)| (*name, self.values(packs, cases, undetected))).collect()
     }
 
     /// The value of each case: what is not answered is a miss.
@@ -135,8 +171,7 @@ impl ViewMaker<'_> {
         if cases.is_empty() {
             return Vec::new();
         }
-        let values: Vec<(&str, Vec<Scores>)> =
-            self.answered.iter().map(|(name, packs)| (*name, self.values(packs, cases, Undetected::Counts))).collect();
+        let values = self.columns(cases, Undetected::Counts);
         let columns: Vec<(&str, &[Scores])> = values.iter().map(|(name, values)| (*name, values.as_slice())).collect();
         compare(&Layout::new(cases), &columns, HEADLINE, self.options)
     }
@@ -154,17 +189,19 @@ impl ViewMaker<'_> {
                 let mut answers = packs.values().filter_map(|outcome| outcome.answers.as_deref()).flatten();
                 answers.any(|answer| answer.level == level)
             };
-            let row = |(name, packs): (&&str, &Packs<'_>)| {
-                // What is not answered is a miss here as well.
+            // What is not answered is a miss here as well.
+            let values = |packs: &Packs<'_>| -> Vec<Scores> {
                 let value = |case: &&Case| {
                     let answers = packs.get(case.pack.as_str())?.answers.as_deref()?;
                     Some(score(answers, level, case.truth_levels.get(&level)?))
                 };
-                let values: Vec<Scores> = here.iter().map(|case| value(case).unwrap_or_default()).collect();
-                self.estimated(name, &layout, &values, Scores::default())
+                here.iter().map(|case| value(case).unwrap_or_default()).collect()
             };
-            let mut rows: Vec<Slice> =
-                self.answered.iter().filter(|(_, packs)| !here.is_empty() && names(packs)).map(row).collect();
+            let naming: Vec<(&&str, &Packs<'_>)> =
+                self.answered.iter().filter(|(_, packs)| !here.is_empty() && names(packs)).collect();
+            let columns: Vec<Vec<Scores>> = naming.iter().map(|(_, packs)| values(packs)).collect();
+            let mut rows = self.estimated("", &layout, &columns, Scores::default());
+            rows.iter_mut().zip(&naming).for_each(|(row, (name, _))| (**name).clone_into(&mut row.name));
             rows.sort_by(|a, b| b.scores.get(HEADLINE).value.total_cmp(&a.scores.get(HEADLINE).value));
             LevelView { level, packs: layout.packs(), rows }
         };
@@ -173,25 +210,20 @@ impl ViewMaker<'_> {
 
     pub fn robustness(&self, cases: &[&Case], other: &[(Onset, Answered<'_>)]) -> Vec<RobustnessRow> {
         let layout = Layout::new(cases);
-        let estimate = |packs: &Packs<'_>| -> Estimate {
-            let values = self.values(packs, cases, Undetected::Counts);
-            self.estimated("", &layout, &values, Scores::default()).scores.get(HEADLINE).clone()
-        };
-        let told = |name: &str, onset: Onset| {
-            let (_, answered) = other.iter().find(|(told, _)| *told == onset)?;
-            answered.get(name).map(estimate)
-        };
+        let told = |onset: Onset| other.iter().find(|(told, _)| *told == onset).map(|(_, answered)| answered);
         let row = |(name, packs): (&&str, &Packs<'_>)| {
-            let [early, late, detected] = [Onset::Early, Onset::Late, Onset::Detected].map(|onset| told(name, onset));
-            let any = early.is_some() || late.is_some() || detected.is_some();
-            (any && !cases.is_empty()).then(|| RobustnessRow {
-                algorithm: (*name).to_owned(),
-                packs: layout.packs(),
-                known: estimate(packs),
-                early,
-                late,
-                detected,
-            })
+            let others = [Onset::Early, Onset::Late, Onset::Detected].map(|onset| told(onset)?.get(name));
+            let ran: Vec<&Packs<'_>> = std::iter::once(packs).chain(others.into_iter().flatten()).collect();
+            if ran.len() == 1 || cases.is_empty() {
+                return None;
+            }
+            let values: Vec<Vec<Scores>> =
+                ran.into_iter().map(|packs| self.values(packs, cases, Undetected::Counts)).collect();
+            let slices = self.estimated("", &layout, &values, Scores::default());
+            let mut estimates = slices.into_iter().map(|slice| slice.scores.get(HEADLINE).clone());
+            let known = estimates.next()?;
+            let [early, late, detected] = others.map(|ran| ran.and_then(|_| estimates.next()));
+            Some(RobustnessRow { algorithm: (*name).to_owned(), packs: layout.packs(), known, early, late, detected })
         };
         self.answered.iter().filter_map(row).collect()
     }

@@ -209,5 +209,18 @@ async fn a_slot_belongs_to_one_run_until_it_ends() {
         assert!(store.claim_task(IncarnationId::random(), TTL).await.unwrap().is_none());
         assert!(store.force_release("slot:ts0").await.unwrap().is_some());
         assert!(store.force_release("slot:ts0").await.unwrap().is_none());
+        assert_eq!(stand.claim(IncarnationId::random()).await.task.id, sleepers[1]);
+        // What went back between the look and the wait is looked for again soon, not after the wait.
+        let wait = Wait::new("slot.none_free", "it was held").any_of(["slot:ts0".into()]);
+        store.reschedule_task(&woken.claim, wait, WallTime::now().plus(hour), Effects::default()).await.unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let again = loop {
+            if let Some(claimed) = store.claim_task(IncarnationId::random(), TTL).await.unwrap() {
+                break claimed;
+            }
+            assert!(std::time::Instant::now() < deadline, "{}", stand.database.kind);
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(again.task.id, woken.task.id);
     }
 }
