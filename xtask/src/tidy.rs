@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("seed", &["model"]),
     ("score", &["model"]),
     ("rca", &["model"]),
-    ("api", &["model"]),
+    ("api", &["model", "seed"]),
     ("cluster", &["model"]),
     ("settings", &["model"]),
     ("telemetry", &["model"]),
@@ -69,7 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "worker",
         ],
     ),
-    ("cli", &["api", "client", "model", "system"]),
+    ("cli", &["api", "client", "model", "seed", "system"]),
     ("xtask", &[]),
 ];
 

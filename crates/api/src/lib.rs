@@ -21,6 +21,7 @@ pub mod local;
 pub mod otel;
 pub mod project;
 pub mod run;
+pub mod seed;
 pub mod spec;
 pub mod submit;
 pub mod system;

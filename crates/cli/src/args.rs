@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel, point,
-    run, system, task,
+    run, seed, system, task,
 };
 use crate::duration::parse_positive;
 use crate::output::Format;
@@ -74,6 +74,9 @@ pub enum Command {
     /// Benchmark systems and their five layers
     #[command(subcommand, visible_alias = "sys")]
     System(system::Command),
+    /// The declared state of the installation: check, plan, apply, prove
+    #[command(subcommand)]
+    Seed(seed::Command),
     /// Submit runs
     #[command(subcommand)]
     Inject(inject::Command),

@@ -15,6 +15,7 @@ pub mod lint;
 pub mod otel;
 pub mod point;
 pub mod run;
+pub mod seed;
 pub mod status;
 pub mod system;
 pub mod task;
@@ -39,6 +40,7 @@ pub fn offline(command: &Command, format: Format) -> Option<Done> {
             Some(out.write(&String::from_utf8_lossy(&script)).map(|()| Exit::Success))
         }
         Command::System(system::Command::Lint { folder }) => Some(lint::run(folder, &out)),
+        Command::Seed(command) => seed::offline(command, &out),
         Command::Schema(SchemaCommand::Dump) => Some(out.document(&crate::schema::document()).map(|()| Exit::Success)),
         _ => None,
     }
@@ -66,5 +68,6 @@ pub fn run(command: Command, session: &Session) -> Done {
             offline(&command, session.out.format).expect("these commands are done without a session")
         }
         Command::System(command) => system::run(command, session),
+        Command::Seed(command) => seed::run(command, session),
     }
 }

@@ -19,12 +19,15 @@ pub enum Exit {
     Deduplicated,
     /// The installation lacks something. It was told already.
     Missing,
+    /// The input is wrong. It was told already.
+    Invalid,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
             Exit::Success => 0,
+            Exit::Invalid => 2,
             Exit::Missing => 4,
             Exit::WorkflowFailed => 5,
             Exit::Deduplicated => 9,

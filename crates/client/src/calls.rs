@@ -18,6 +18,10 @@ use api::kill_switch::{KillSwitch, KillSwitchRequest};
 use api::otel::{OtelQuery, OtelReport};
 use api::project::{ExecuteReply, ExecuteRequest, Project, ProjectRequest};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
+use api::seed::{
+    ApplyReply, ApplyRequest, DriftReply, ExportReply, PlanReply, PlanRequest, Proof, RestartReply, SeedQuery,
+    SeedRevision, SeedRevisionDetail,
+};
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
 use api::task::{LogLine, Task, TaskDetail, TaskQuery};
@@ -327,5 +331,43 @@ impl Client {
     /// A version as a zip archive, to be read as a stream.
     pub fn dataset_archive(&self, name: &str, query: &DownloadQuery) -> Result<Response<Body>> {
         self.stream(&path(&["datasets", name, "download"]), query, SILENCE)
+    }
+}
+
+/// Seeds.
+impl Client {
+    /// Compares a seed with the installation. Nothing is written.
+    pub fn seed_plan(&self, request: &PlanRequest) -> Result<PlanReply> {
+        self.send("POST", &path(&["seeds", "plan"]), request)
+    }
+
+    pub fn seed_apply(&self, request: &ApplyRequest) -> Result<ApplyReply> {
+        self.send("POST", &path(&["seeds", "apply"]), request)
+    }
+
+    /// Newest first.
+    pub fn seed_history(&self) -> Result<Vec<SeedRevision>> {
+        self.get(&path(&["seeds", "revisions"]), &())
+    }
+
+    pub fn seed_revision(&self, number: i32) -> Result<SeedRevisionDetail> {
+        self.get(&path(&["seeds", "revisions", &number.to_string()]), &())
+    }
+
+    pub fn seed_drift(&self, query: &SeedQuery) -> Result<DriftReply> {
+        self.get(&path(&["seeds", "drift"]), query)
+    }
+
+    pub fn seed_proof(&self, query: &SeedQuery) -> Result<Proof> {
+        self.get(&path(&["seeds", "proof"]), query)
+    }
+
+    /// Removes releases that hold old values and that no run holds.
+    pub fn seed_restart_slots(&self, query: &SeedQuery) -> Result<RestartReply> {
+        self.send("POST", &path(&["seeds", "restart-slots"]), query)
+    }
+
+    pub fn seed_export(&self) -> Result<ExportReply> {
+        self.send("POST", &path(&["seeds", "export"]), &())
     }
 }

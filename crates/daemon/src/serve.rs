@@ -131,6 +131,7 @@ async fn start(config: &Config) -> Result<Running> {
         packs: packs.clone(),
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
         data: folder.path().to_owned(),
+        incarnation: incarnation.id,
         isolation,
     })
     .await?;

@@ -5,33 +5,41 @@ use std::collections::{BTreeSet, HashMap};
 use model::SystemCode;
 
 use crate::schema::{Container, ContainerKind, Membership, User};
-use crate::system::{SystemKeys, codes, of_system};
-use crate::{ContainerSeed, DATA_FILE, Finding, Findings, Located, Seed, names as system_names, setting};
+use crate::system::{SystemKeys, by_system, codes};
+use crate::{
+    Checked, CheckedSystem, ContainerSeed, DATA_FILE, DynamicConfig, Finding, Findings, Located, Seed,
+    names as system_names, setting,
+};
 
 /// Roles that the public format knows.
 const TEAM_ROLES: &[&str] = &["team_admin", "team_member", "team_viewer"];
 const PROJECT_ROLES: &[&str] = &["project_admin", "project_algo_developer", "project_data_developer", "project_viewer"];
 
-pub(crate) fn everything(seed: &Seed) -> Findings {
+/// Every check, in one pass over the seed. What is collected is complete when the report has no error.
+pub(crate) fn everything(seed: &Seed) -> (Checked, Findings) {
     let mut report = Findings::default();
     names(seed, &mut report);
+    let mut containers = Vec::with_capacity(seed.document.containers.len());
     for container in &seed.document.containers {
-        ContainerSeed::of(container, seed, &mut report);
+        let checked = ContainerSeed::of(container, seed, &mut report);
+        // One that is not used is checked all the same; it is no part of the desired state.
+        containers.extend(checked.filter(|_| container.is_enabled()));
         prerequisites(container, &mut report);
     }
     setting::check_keys(&seed.document.dynamic_configs, &mut report);
     for row in &seed.document.dynamic_configs {
         setting::check(row, &mut report);
     }
-    systems(seed, &mut report);
+    let systems = systems(seed, &mut report);
     overlays(seed, &mut report);
     people(seed, &mut report);
-    report.sorted()
+    (Checked { containers, systems, warnings: Vec::new() }, report.sorted())
 }
 
 /// Each container has a name of its own, over all types; a pedestal's name is the code of its system.
 pub(crate) fn names(seed: &Seed, report: &mut Findings) {
     let mut seen: HashMap<&str, &Container> = HashMap::new();
+    let declared = codes(seed);
     for container in seed.document.containers.iter().filter(|container| container.is_enabled()) {
         let name = &container.name;
         if let Some(first) = seen.insert(name, container) {
@@ -43,13 +51,12 @@ pub(crate) fn names(seed: &Seed, report: &mut Findings) {
             );
         }
         if container.kind.value == ContainerKind::Pedestal {
-            pedestal_name(seed, name, report);
+            pedestal_name(&declared, name, report);
         }
     }
 }
 
-fn pedestal_name(seed: &Seed, name: &Located<String>, report: &mut Findings) {
-    let declared = codes(seed);
+fn pedestal_name(declared: &BTreeSet<&str>, name: &Located<String>, report: &mut Findings) {
     let wrong = |meant: Option<&str>| {
         let finding =
             Finding::error("pedestal.name_not_code", &name.at, "a pedestal's name is not the code of a system")
@@ -74,16 +81,21 @@ fn pedestal_name(seed: &Seed, name: &Located<String>, report: &mut Findings) {
 }
 
 /// Every system with settings has a pedestal, all its keys, and a benchmark.
-fn systems(seed: &Seed, report: &mut Findings) {
+fn systems(seed: &Seed, report: &mut Findings) -> Vec<CheckedSystem> {
     let pedestals: BTreeSet<&str> = seed.systems().into_iter().collect();
-    for code in codes(seed) {
-        let settings: Vec<_> = of_system(seed, code).cloned().collect();
-        let Some(first) = settings.first() else { continue };
+    let names: BTreeSet<&str> = seed.document.containers.iter().map(|container| container.name.as_str()).collect();
+    let mut checked = Vec::new();
+    for (code, rows) in by_system(seed) {
+        let Some(first) = rows.first() else { continue };
         let at = first.key.at.clone();
-        SystemKeys::of(code, &at, &settings, report);
+        let settings: Vec<DynamicConfig> = rows.into_iter().cloned().collect();
+        let keys = SystemKeys::of(code, &at, &settings, report);
         if pedestals.contains(code) {
-            seed.benchmark(code, &at, report);
-        } else if !seed.document.containers.iter().any(|container| *container.name == code) {
+            let benchmark = seed.benchmark(code, &at, report);
+            if let (Ok(code), Some(keys), Some(benchmark)) = (SystemCode::parse(code), keys, benchmark) {
+                checked.push(CheckedSystem { code, keys, benchmark: benchmark.container.name, at });
+            }
+        } else if !names.contains(code) {
             report.push(
                 Finding::error("system.pedestal_missing", &at, "a system has settings and no pedestal")
                     .found(format!("`{code}`"))
@@ -91,6 +103,7 @@ fn systems(seed: &Seed, report: &mut Findings) {
             );
         }
     }
+    checked
 }
 
 /// A values file that no pedestal uses is a misspelt name, or a left-over.

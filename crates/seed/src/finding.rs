@@ -101,8 +101,8 @@ impl Finding {
 
     fn kind(&self) -> ErrorKind {
         match &*self.code {
-            "seed.folder_missing" | "seed.file_missing" | "seed.system_unknown" => ErrorKind::NotFound,
-            "seed.unreadable" => ErrorKind::Missing,
+            "seed.system_unknown" => ErrorKind::NotFound,
+            "seed.folder_missing" | "seed.file_missing" | "seed.unreadable" => ErrorKind::Missing,
             _ => ErrorKind::Invalid,
         }
     }

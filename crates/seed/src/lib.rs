@@ -7,33 +7,40 @@
 //! Pure but for [`Seed::load`], which reads files.
 
 mod check;
+mod checked;
 mod compose;
 mod container;
 mod digest;
+mod export;
 mod finding;
 mod folder;
 mod keypath;
 mod names;
 mod overlay;
 mod parameter;
+mod plan;
 mod record;
 mod revision;
 mod schema;
 mod setting;
 mod spot;
+mod state;
 mod system;
 mod versions;
 mod yaml;
 
 use std::collections::BTreeMap;
 
+pub use checked::{Checked, CheckedSystem};
 pub use compose::{Composed, Layers, Leaf, Origin, ValueLayer, compose};
 pub use container::{ContainerSeed, Image, VersionSeed};
 pub use digest::{canonical, of_bytes as digest_of_bytes, of_value as digest_of_value};
+pub use export::export;
 pub use finding::{Finding, Findings, Severity};
 pub use keypath::{KeyPath, Segment};
 pub use overlay::Overlay;
 pub use parameter::{Parameter, Template, TemplateError, ValueSource};
+pub use plan::{Change, ChangeKind, Consent, Consents, Impact, Plan, PlanLayer, ValueChange, words};
 pub use record::{Located, SeedLeaf};
 pub use revision::{Chart, Revision};
 pub use schema::{
@@ -42,6 +49,7 @@ pub use schema::{
     Scopes, ServiceAccount, SettingType, Status, Team, TeamMembership, User, ValueType,
 };
 pub use spot::Spot;
+pub use state::{Field, Object, ObjectId, ObjectKind, State, field, parameter_value, parameters};
 pub use system::{BenchmarkSeed, SystemKeys, SystemSeed};
 pub use versions::{VersionOrder, newest};
 
@@ -68,6 +76,6 @@ impl Seed {
 
     /// Everything that is wrong (errors) or may be (warnings), by place. Reads nothing but the seed.
     pub fn lint(&self) -> Vec<Finding> {
-        check::everything(self).into_vec()
+        check::everything(self).1.into_vec()
     }
 }

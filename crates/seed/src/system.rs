@@ -6,7 +6,7 @@ use model::SystemCode;
 use serde::{Deserialize, Serialize};
 
 pub use keys::SystemKeys;
-pub(crate) use keys::{PREFIX, codes, of_system};
+pub(crate) use keys::{PREFIX, by_system, codes, of_system, system_of};
 
 use crate::schema::{Container, ContainerKind};
 use crate::{
@@ -129,7 +129,8 @@ impl Seed {
 
     /// The benchmark named `<code>-bench`, else the one whose `NAMESPACE` is a slot of the system, else the shared one.
     pub(crate) fn benchmark(&self, code: &str, at: &Spot, report: &mut Findings) -> Option<BenchmarkSeed> {
-        let named = self.of_kind(ContainerKind::Benchmark).find(|container| *container.name == format!("{code}-bench"));
+        let own_name = format!("{code}-bench");
+        let named = self.of_kind(ContainerKind::Benchmark).find(|container| *container.name == own_name);
         let own = named.or_else(|| self.of_kind(ContainerKind::Benchmark).find(|container| serves(container, code)));
         let shared = || self.of_kind(ContainerKind::Benchmark).find(|container| *container.name == SHARED_BENCHMARK);
         let (container, is_shared) = match (own, shared()) {

@@ -24,6 +24,7 @@ mod register;
 mod release;
 mod run;
 mod scores;
+mod seed;
 mod submit;
 mod system;
 mod task;
@@ -59,6 +60,8 @@ pub struct Parts {
     pub limits: ExecutionLimits,
     /// The data folder; the file with the administrator's token is in it.
     pub data: PathBuf,
+    /// This life of this process, which owns what is leased here.
+    pub incarnation: store::IncarnationId,
     /// Why this machine cannot keep a command apart from the rest, if it cannot.
     pub isolation: Option<Problem>,
 }
@@ -141,6 +144,10 @@ impl App {
 
     fn data(&self) -> &Path {
         &self.inner.parts.data
+    }
+
+    fn incarnation(&self) -> store::IncarnationId {
+        self.inner.parts.incarnation
     }
 
     fn limits(&self) -> ExecutionLimits {

@@ -17,6 +17,7 @@ mod kill_switch;
 mod otel;
 mod project;
 mod run;
+mod seed;
 mod stream;
 mod submit;
 mod system;
@@ -60,6 +61,14 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(system::list))
         .routes(routes!(system::register))
         .routes(routes!(system::show, system::update, system::unregister))
+        .routes(routes!(seed::plan))
+        .routes(routes!(seed::apply))
+        .routes(routes!(seed::history))
+        .routes(routes!(seed::show))
+        .routes(routes!(seed::drift))
+        .routes(routes!(seed::proof))
+        .routes(routes!(seed::restart_slots))
+        .routes(routes!(seed::export))
         .routes(routes!(otel::check))
         .routes(routes!(fault::points))
         .routes(routes!(fault::point))

@@ -523,3 +523,35 @@ entity!(counter = "counters" {
     name: String,
     reached: i64,
 });
+
+entity!(
+    /// One application of a seed.
+    seed_revision = "seed_revisions" {
+    #[sea_orm(primary_key)]
+    id: i32,
+    env: String,
+    system_code: Option<String>,
+    digest: String,
+    files: String,
+    commit_id: Option<String>,
+    dirty: bool,
+    applied_by: String,
+    state: String,
+    consents: String,
+    changes: String,
+    change_count: i32,
+    started_at: i64,
+    ended_at: Option<i64>,
+});
+
+entity!(
+    /// What the seed that was applied last says of one object.
+    seed_object = "seed_objects" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    kind: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    name: String,
+    system_code: Option<String>,
+    content: String,
+    updated_at: i64,
+});

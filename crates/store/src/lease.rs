@@ -437,6 +437,14 @@ impl Store {
     }
 }
 
+/// The same inside a transaction, against which nobody can take the lease over.
+pub(crate) async fn require(tx: &DatabaseTransaction, lease: &Lease) -> Work<()> {
+    let row = entity::lease::Entity::find_by_id(lease.resource.as_str()).lock_exclusive().one(tx).await?;
+    let owner = lease.owner.to_string();
+    let holds = row.is_some_and(|row| row.owner.as_deref() == Some(owner.as_str()) && row.fence == lease.fence);
+    if holds { Ok(()) } else { Err(lease.stale().into()) }
+}
+
 pub(crate) fn held(rows: Vec<entity::lease::Model>) -> Work<Vec<HeldLease>> {
     rows.into_iter().filter_map(|row| HeldLease::read(row).transpose()).collect()
 }

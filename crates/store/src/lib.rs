@@ -36,6 +36,7 @@ mod ranking;
 mod register;
 mod registry;
 mod run;
+mod seed;
 mod setting;
 mod submit;
 mod task;
@@ -66,6 +67,10 @@ pub use ranking::{NewRanking, RankingSubmission, SubmittedRanking, SubmittedRank
 pub use register::{Layer, LayerWrite, NewSystem, RegisterOptions, Registered, Registration, Unregistered};
 pub use registry::{Chart, Container, ContainerKind, Layers, Prerequisite, Revision, SeedOrigin, System, Version};
 pub use run::Run;
+pub use seed::{
+    APPLY_DUTY, Decide, LiveContainer, LivePrerequisite, LiveVersion, NewSeedRevision, Removal, SeedLive, SeedObject,
+    SeedRevision, SeedWrites, SettingWrite, SystemWrite,
+};
 pub use setting::{NewSetting, Setting, Written};
 pub use submit::{IdempotencyKey, NewRun, Submission, Submitted, SubmittedRun};
 pub use task::{Claim, ClaimedTask, NewTask, Task, TaskError, Wait};

@@ -7,6 +7,7 @@ mod access;
 mod evaluation;
 mod provenance;
 mod registry;
+mod seed;
 mod work;
 
 /// One step.
@@ -21,7 +22,7 @@ pub(crate) struct Step {
 pub(crate) fn steps() -> impl ExactSizeIterator<Item = &'static Step> {
     static ALL: std::sync::LazyLock<Vec<&'static Step>> = std::sync::LazyLock::new(|| {
         let earlier = work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS);
-        earlier.chain(evaluation::STEPS).collect()
+        earlier.chain(evaluation::STEPS).chain(seed::STEPS).collect()
     });
     ALL.iter().copied()
 }

@@ -17,6 +17,7 @@ use crate::counter;
 use crate::entity::{self, system::Column};
 use crate::failure::{Failure, Work};
 use crate::registry::{ContainerKind, SeedOrigin, System};
+use crate::seed::SeedObject;
 use crate::setting::{NewSetting, Written, declare, remove, settings_of};
 use crate::version::{self, NewContainer};
 
@@ -30,6 +31,8 @@ pub struct Registration {
     pub containers: Vec<NewContainer>,
     /// What the telemetry must be like.
     pub telemetry: Value,
+    /// What the seed says of all of this, for the comparison with the next one.
+    pub objects: Vec<SeedObject>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,10 +229,11 @@ async fn register(tx: &DatabaseTransaction, new: &Registration, force: bool, by:
         link(tx, id, container_id).await?;
     }
     put_contract(tx, id, code, &new.telemetry, &mut writes).await?;
+    crate::seed::put_objects(tx, &new.objects).await?;
     Ok(Registered { id: Some(SystemId(id)), writes })
 }
 
-async fn put_system(
+pub(crate) async fn put_system(
     tx: &DatabaseTransaction,
     new: &NewSystem,
     before: Option<entity::system::Model>,
@@ -287,7 +291,7 @@ async fn link(tx: &DatabaseTransaction, system: i32, container: i32) -> Work<()>
     Ok(())
 }
 
-async fn put_contract(
+pub(crate) async fn put_contract(
     tx: &DatabaseTransaction,
     system: i32,
     code: &str,
@@ -321,7 +325,7 @@ async fn put_contract(
     Ok(())
 }
 
-async fn unregister(tx: &DatabaseTransaction, code: &str, by: &str) -> Work<Unregistered> {
+pub(crate) async fn unregister(tx: &DatabaseTransaction, code: &str, by: &str) -> Work<Unregistered> {
     counter::next(tx, counter::REGISTRY).await?;
     let row = entity::system::Entity::find().filter(Column::Code.eq(code)).lock_exclusive().one(tx).await?;
     let row = row.ok_or_else(|| crate::failure::lost("system"))?;
@@ -346,6 +350,7 @@ async fn unregister(tx: &DatabaseTransaction, code: &str, by: &str) -> Work<Unre
     removed.insert(Layer::Chart, charts);
     removed.insert(Layer::Config, remove_settings(tx, code, by).await?);
     entity::system::Entity::delete_by_id(row.id).exec(tx).await?;
+    crate::seed::forget_system(tx, code).await?;
     removed.insert(Layer::Registry, 1);
     Ok(Unregistered { removed, runs_kept: runs.count(tx).await? })
 }

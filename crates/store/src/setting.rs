@@ -186,6 +186,18 @@ pub(crate) async fn declare(tx: &DatabaseTransaction, new: &NewSetting, by: &str
     Ok(if before.as_ref() == Some(&declaration) { Written::Same } else { Written::Changed })
 }
 
+/// Takes a key back that a seed declared: its live value goes, and its declaration, unless the code itself declares it.
+pub(crate) async fn undeclare(tx: &DatabaseTransaction, key: &str, by: &str) -> Work<()> {
+    remove(tx, key, Expect::Anything, by).await?;
+    match settings::catalogue().into_iter().find(|declaration| declaration.key == key) {
+        Some(own) => update_declaration(tx, &own).await,
+        None => {
+            setting_declaration::Entity::delete_by_id(key).exec(tx).await?;
+            Ok(())
+        }
+    }
+}
+
 fn declaration_row(declaration: &Declaration) -> setting_declaration::Model {
     setting_declaration::Model {
         name: declaration.key.clone(),

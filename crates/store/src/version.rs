@@ -234,6 +234,35 @@ fn chart_words(new: &NewVersion) -> String {
     new.chart.as_ref().map_or("no chart".to_owned(), |chart| format!("{} {}", chart.name, chart.version))
 }
 
+/// Puts image, command and chart of a version back to what its name stands for, after they were changed by another way.
+pub(crate) async fn restore_version(
+    tx: &DatabaseTransaction,
+    kind: ContainerKind,
+    name: &str,
+    meant: &NewVersion,
+    writes: &mut Vec<LayerWrite>,
+) -> Work<()> {
+    let chart_id = match &meant.chart {
+        Some(chart) => Some(put_chart(tx, chart, writes).await?),
+        None => None,
+    };
+    let owner = sea_orm::sea_query::Query::select()
+        .column(container::Column::Id)
+        .from(container::Entity)
+        .and_where(container::Column::Kind.eq(kind.code()))
+        .and_where(container::Column::Name.eq(name))
+        .to_owned();
+    version::Entity::update_many()
+        .col_expr(version::Column::ImageRef, Expr::value(meant.image_ref.clone()))
+        .col_expr(version::Column::Command, Expr::value(meant.command.clone()))
+        .col_expr(version::Column::ChartId, Expr::value(chart_id))
+        .filter(version::Column::ContainerId.in_subquery(owner))
+        .filter(version::Column::Name.eq(meant.name.as_str()))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
 /// The next name after this version's that no version of the container has.
 async fn free_name(tx: &DatabaseTransaction, row: &version::Model) -> Work<String> {
     let names: Vec<String> = version::Entity::find()
@@ -399,6 +428,9 @@ async fn remove_container(tx: &DatabaseTransaction, id: i32) -> Work<u64> {
     }
     let prerequisites = prerequisite::Entity::delete_many().filter(prerequisite::Column::ContainerId.eq(id));
     count += prerequisites.exec(tx).await?.rows_affected;
+    if let Some(row) = container::Entity::find_by_id(id).one(tx).await? {
+        crate::seed::forget_container(tx, &row).await?;
+    }
     count += container::Entity::delete_by_id(id).exec(tx).await?.rows_affected;
     count += remove_unused_overlays(tx).await?;
     Ok(count)

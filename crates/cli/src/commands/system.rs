@@ -1,22 +1,18 @@
 //! `system`: registering benchmark systems in all five layers, and looking at them.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use api::system::{LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
 use clap::Subcommand;
 use client::Failure;
-use model::{ErrorKind, Problem, Result, counted};
+use model::counted;
 
 use super::Done;
+use super::seed::source::Source;
 use crate::args::{Consent, Paging};
 use crate::error::{Exit, line};
 use crate::output::{Column, Format};
 use crate::session::Session;
-
-/// Largest file of a seed that is sent.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -102,7 +98,7 @@ pub fn run(command: Command, session: &Session) -> Done {
         }
         Command::Show { name, values } => show(session, &session.client()?.system(&name)?, values)?,
         Command::Register { from_seed, env, name, force, dry_run } => {
-            let (env, files) = read_seed(&from_seed, env.as_deref())?;
+            let Source { env, files, .. } = Source::read(&from_seed, env.as_deref())?;
             let requests = name.into_iter().map(|name| RegisterRequest {
                 name,
                 env: env.clone(),
@@ -239,102 +235,4 @@ fn print_report(session: &Session, report: &RegisterReport) -> std::result::Resu
         );
     }
     session.out.table(&report.layers, LAYERS)
-}
-
-/// The name and the texts of one environment of a seed.
-fn read_seed(path: &Path, env: Option<&str>) -> Result<(String, BTreeMap<String, String>)> {
-    let folder = environment_folder(path, env)?;
-    let unreadable = |place: &Path, found: String| {
-        Problem::new(ErrorKind::Missing, "seed.unreadable", "the seed cannot be read")
-            .place(place.display().to_string())
-            .found(found)
-    };
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, error.to_string()))? {
-        let path = entry.map_err(|error| unreadable(&folder, error.to_string()))?.path();
-        let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        if !is_yaml || !path.is_file() {
-            continue;
-        }
-        let size = fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?.len();
-        if size > LARGEST_FILE {
-            return Err(Problem::new(ErrorKind::Invalid, "seed.too_large", "a file of the seed is too large")
-                .place(path.display().to_string())
-                .found(format!("{size} bytes"))
-                .expected(format!("at most {LARGEST_FILE} bytes")));
-        }
-        let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        files.insert(name, text);
-    }
-    let name =
-        folder.canonicalize().ok().and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
-    Ok((env.map(str::to_owned).or(name).unwrap_or_default(), files))
-}
-
-fn environment_folder(path: &Path, env: Option<&str>) -> Result<PathBuf> {
-    let has_data = |folder: &Path| folder.join("data.yaml").is_file();
-    if path.is_file() && path.file_name().is_some_and(|name| name == "data.yaml") {
-        return Ok(path.parent().map(Path::to_path_buf).unwrap_or_default());
-    }
-    let below: Vec<String> = fs::read_dir(path)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| has_data(&entry.path()))
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    match env {
-        Some(env) if below.iter().any(|name| name == env) => return Ok(path.join(env)),
-        // The folder of the environment itself was named.
-        Some(env) if has_data(path) && path.canonicalize().is_ok_and(|path| path.ends_with(env)) => {
-            return Ok(path.to_path_buf());
-        }
-        Some(env) if !below.is_empty() => {
-            return Err(Problem::unknown(
-                "seed.environment_unknown",
-                "environment of the seed",
-                env,
-                below.iter().map(String::as_str),
-            )
-            .place(path.display().to_string()));
-        }
-        None if has_data(path) => return Ok(path.to_path_buf()),
-        None if below.len() == 1 => return Ok(path.join(&below[0])),
-        _ => {}
-    }
-    let problem = Problem::new(ErrorKind::Missing, "seed.not_found", "there is no seed to read here")
-        .place(path.display().to_string())
-        .expected("a folder with `data.yaml`, or a folder of such folders");
-    Err(if below.is_empty() { problem } else { problem.found(below.join(", ")).fix("choose one with `--env`") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_seed_is_found_by_root_by_folder_and_by_file() {
-        let root = tempfile::tempdir().unwrap();
-        for env in ["prod", "staging"] {
-            fs::create_dir(root.path().join(env)).unwrap();
-            fs::write(root.path().join(env).join("data.yaml"), "a: 1").unwrap();
-        }
-        fs::write(root.path().join("prod/ts.yaml"), "b: 2").unwrap();
-        fs::write(root.path().join("prod/README.md"), "no").unwrap();
-        let prod = root.path().join("prod");
-        for (path, env) in
-            [(root.path(), Some("prod")), (&prod, None), (&prod, Some("prod")), (&prod.join("data.yaml"), None)]
-        {
-            let (name, files) = read_seed(path, env).unwrap();
-            assert_eq!(
-                (name.as_str(), files.keys().map(String::as_str).collect()),
-                ("prod", vec!["data.yaml", "ts.yaml"])
-            );
-        }
-        let code = |path: &Path, env| read_seed(path, env).unwrap_err().code.into_owned();
-        assert_eq!(code(root.path(), None), "seed.not_found");
-        assert_eq!(code(root.path(), Some("prd")), "seed.environment_unknown");
-        assert_eq!(code(&root.path().join("nowhere"), None), "seed.not_found");
-    }
 }

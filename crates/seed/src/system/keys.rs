@@ -1,6 +1,6 @@
 //! The settings `injection.system.<code>.*`: seven that every system has, and a few that it may have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,22 @@ pub(crate) fn codes(seed: &Seed) -> BTreeSet<&str> {
 /// The declarations of one system's settings.
 pub(crate) fn of_system<'a>(seed: &'a Seed, code: &'a str) -> impl Iterator<Item = &'a DynamicConfig> {
     seed.document.dynamic_configs.iter().filter(move |row| split(&row.key).is_some_and(|(own, _)| own == code))
+}
+
+/// The declarations of every system's settings, by its code.
+pub(crate) fn by_system(seed: &Seed) -> BTreeMap<&str, Vec<&DynamicConfig>> {
+    let mut systems: BTreeMap<&str, Vec<&DynamicConfig>> = BTreeMap::new();
+    for row in &seed.document.dynamic_configs {
+        if let Some((code, _)) = split(&row.key) {
+            systems.entry(code).or_default().push(row);
+        }
+    }
+    systems
+}
+
+/// The system whose setting a key is.
+pub(crate) fn system_of(key: &str) -> Option<&str> {
+    split(key).map(|(code, _)| code)
 }
 
 /// Code and the rest of the key.

@@ -5,6 +5,7 @@
 mod bad_input;
 mod composition;
 mod one_system;
+mod plan;
 mod real_seeds;
 
 use std::collections::BTreeMap;

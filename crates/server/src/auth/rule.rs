@@ -12,6 +12,7 @@ const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
     ("POST", "/injections/{name}/verify", TokenRole::Viewer),
     ("POST", "/projects/{project}/injections/search", TokenRole::Viewer),
     ("POST", "/datasets/{name}/verify", TokenRole::Viewer),
+    ("POST", "/seeds/plan", TokenRole::Viewer),
     // An algorithm's author brings it along, compares it with others and keeps what it was compared on.
     ("POST", "/algorithms", TokenRole::Author),
     ("POST", "/algorithms/{name}/test", TokenRole::Author),

@@ -111,6 +111,7 @@ fn systems(folder: &Path) -> PathBuf {
 async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
     let store = store::Store::connect(&format!("sqlite:{}", folder.join("aegis.db").display())).await.unwrap();
     store.migrate().await.unwrap();
+    let incarnation = store::IncarnationId::random();
     let catalog = Arc::new(system::Catalog::with_folder(&systems(folder)).unwrap());
     let signals = telemetry::SignalStore::open(folder.join("telemetry")).unwrap();
     let cluster = sim::SimCluster::open(&folder.join("sim"), Arc::clone(&catalog), Arc::new(signals.clone())).unwrap();
@@ -122,6 +123,7 @@ async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
         packs: folder.join("packs"),
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
         data: folder.to_owned(),
+        incarnation,
         isolation: None,
     })
     .await

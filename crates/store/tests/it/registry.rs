@@ -88,6 +88,7 @@ fn registration(system: &str) -> Registration {
         ],
         containers: vec![pedestal, benchmark],
         telemetry: json!({"required_signals": ["traces", "logs"]}),
+        objects: Vec::new(),
     }
 }
 

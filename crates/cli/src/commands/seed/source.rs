@@ -1,0 +1,137 @@
+//! Finding and reading the files of one environment of a seed, and what git says about them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use api::seed::Commit;
+use model::{ErrorKind, Problem, Result};
+use seed::DATA_FILE;
+
+/// Largest file of a seed that is sent.
+const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+
+/// A seed as it is sent: the name and the texts of one environment.
+pub struct Source {
+    pub env: String,
+    pub folder: PathBuf,
+    pub files: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// # Errors
+    /// `seed.not_found`, `seed.environment_unknown`, `seed.unreadable`, `seed.too_large`.
+    pub fn read(path: &Path, env: Option<&str>) -> Result<Self> {
+        let folder = environment_folder(path, env)?;
+        let unreadable = |place: &Path, found: String| {
+            Problem::new(ErrorKind::Missing, "seed.unreadable", "the seed cannot be read")
+                .place(place.display().to_string())
+                .found(found)
+        };
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, error.to_string()))? {
+            let path = entry.map_err(|error| unreadable(&folder, error.to_string()))?.path();
+            let is_yaml = path.extension().is_some_and(|end| end == "yaml");
+            if !is_yaml || !path.is_file() {
+                continue;
+            }
+            let size = fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?.len();
+            if size > LARGEST_FILE {
+                return Err(Problem::new(ErrorKind::Invalid, "seed.too_large", "a file of the seed is too large")
+                    .place(path.display().to_string())
+                    .found(format!("{size} bytes"))
+                    .expected(format!("at most {LARGEST_FILE} bytes")));
+            }
+            let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            files.insert(name, text);
+        }
+        let absolute = folder.canonicalize().ok();
+        let name = absolute.and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let env = env.map(str::to_owned).or(name).unwrap_or_default();
+        Ok(Self { env, folder, files })
+    }
+
+    /// The commit that the folder is checked out at; `None` outside of a repository or where there is no git.
+    pub fn commit(&self) -> Option<Commit> {
+        let git = |arguments: &[&str]| {
+            let output = Command::new("git").arg("-C").arg(&self.folder).args(arguments).output().ok()?;
+            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let id = git(&["rev-parse", "HEAD"])?;
+        let dirty = git(&["status", "--porcelain", "--", "."]).is_none_or(|changes| !changes.is_empty());
+        Some(Commit { id, dirty })
+    }
+}
+
+/// The folder that holds `data.yaml`: the one named, that of the file named, or one below.
+///
+/// # Errors
+/// `seed.not_found`, `seed.environment_unknown`.
+pub fn environment_folder(path: &Path, env: Option<&str>) -> Result<PathBuf> {
+    // Whatever has the name counts: that it is no file is told when it is read.
+    let has_data = |folder: &Path| folder.join(DATA_FILE).exists();
+    if path.is_file() && path.file_name().is_some_and(|name| name == DATA_FILE) {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        return Ok(parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf));
+    }
+    let below: Vec<String> = fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| has_data(&entry.path()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    match env {
+        Some(env) if below.iter().any(|name| name == env) => return Ok(path.join(env)),
+        // The folder of the environment itself was named.
+        Some(env) if has_data(path) && path.canonicalize().is_ok_and(|path| path.ends_with(env)) => {
+            return Ok(path.to_path_buf());
+        }
+        Some(env) if !below.is_empty() => {
+            return Err(Problem::unknown(
+                "seed.environment_unknown",
+                "environment of the seed",
+                env,
+                below.iter().map(String::as_str),
+            )
+            .place(path.display().to_string()));
+        }
+        None if has_data(path) => return Ok(path.to_path_buf()),
+        None if below.len() == 1 => return Ok(path.join(&below[0])),
+        _ => {}
+    }
+    let problem = Problem::new(ErrorKind::Missing, "seed.not_found", "there is no seed to read here")
+        .place(path.display().to_string())
+        .expected("a folder with `data.yaml`, or a folder of such folders");
+    Err(if below.is_empty() { problem } else { problem.found(below.join(", ")).fix("choose one with `--env`") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_found_by_root_by_folder_and_by_file() {
+        let root = tempfile::tempdir().unwrap();
+        for env in ["prod", "staging"] {
+            fs::create_dir(root.path().join(env)).unwrap();
+            fs::write(root.path().join(env).join("data.yaml"), "a: 1").unwrap();
+        }
+        fs::write(root.path().join("prod/ts.yaml"), "b: 2").unwrap();
+        fs::write(root.path().join("prod/README.md"), "no").unwrap();
+        let prod = root.path().join("prod");
+        for (path, env) in
+            [(root.path(), Some("prod")), (&prod, None), (&prod, Some("prod")), (&prod.join("data.yaml"), None)]
+        {
+            let source = Source::read(path, env).unwrap();
+            let names: Vec<&str> = source.files.keys().map(String::as_str).collect();
+            assert_eq!((source.env.as_str(), names), ("prod", vec!["data.yaml", "ts.yaml"]));
+        }
+        let code = |path: &Path, env| Source::read(path, env).err().unwrap().code.into_owned();
+        assert_eq!(code(root.path(), None), "seed.not_found");
+        assert_eq!(code(root.path(), Some("prd")), "seed.environment_unknown");
+        assert_eq!(code(&root.path().join("nowhere"), None), "seed.not_found");
+    }
+}

@@ -1,0 +1,152 @@
+//! Seeds: comparing one with the installation, applying it, its history, and drift.
+
+mod apply;
+mod export;
+mod live;
+mod proof;
+pub mod rows;
+
+use ::seed::{Checked, Plan, Seed, State};
+use ::store::SeedLive;
+use api::seed::{Commit, DriftReply, PlanReply, PlanRequest, SeedQuery, SeedRevision, SeedRevisionDetail};
+use model::{ErrorKind, Problem, Result};
+
+use super::App;
+
+/// A seed that was found right, with what it declares.
+struct Wanted {
+    seed: Seed,
+    checked: Checked,
+    state: State,
+}
+
+/// What the seed said when it was applied last, and what the installation has.
+struct Present {
+    base: State,
+    live: State,
+}
+
+impl Wanted {
+    fn read(files: &std::collections::BTreeMap<String, String>, system: Option<&str>) -> Result<Self> {
+        let seed = Seed::parse(files)?;
+        let checked = seed.check()?;
+        let state = checked.state(&seed);
+        let state = match system {
+            Some(code) => {
+                require_system(&seed, code)?;
+                state.of_system(code)
+            }
+            None => state,
+        };
+        Ok(Self { seed, checked, state })
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.checked.warnings.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Present {
+    fn read(live: &SeedLive, system: Option<&str>) -> Result<Self> {
+        let base = live::base(live)?;
+        let live = live::state(live, &base)?;
+        Ok(match system {
+            Some(code) => Self { base: base.of_system(code), live: live.of_system(code) },
+            None => Self { base, live },
+        })
+    }
+}
+
+/// A limit to a system that neither side has is a misspelt name, not an empty plan.
+fn require_system(seed: &Seed, code: &str) -> Result<()> {
+    let known = seed.systems();
+    if known.contains(&code) {
+        return Ok(());
+    }
+    Err(Problem::unknown("seed.system_unknown", "system of the seed", code, known))
+}
+
+impl App {
+    /// Compares a seed with the installation. Nothing is written.
+    ///
+    /// # Errors
+    /// Every error of the seed, with its file and line; `seed.system_unknown`.
+    pub async fn seed_plan(&self, request: &PlanRequest) -> Result<PlanReply> {
+        let wanted = Wanted::read(&request.files, request.system.as_deref())?;
+        let present = Present::read(&self.store().seed_live().await?, request.system.as_deref())?;
+        Ok(PlanReply {
+            plan: Plan::of(&present.base, &wanted.state, &present.live),
+            revision: self.store().newest_seed_revision().await?,
+            warnings: wanted.warnings(),
+            digest: wanted.seed.digest,
+        })
+    }
+
+    /// What differs from the seed that was applied last.
+    ///
+    /// # Errors
+    /// `system.unknown`.
+    pub async fn seed_drift(&self, query: &SeedQuery) -> Result<DriftReply> {
+        self.require_known_system(query.system.as_deref()).await?;
+        let present = Present::read(&self.store().seed_live().await?, query.system.as_deref())?;
+        let plan = Plan::of(&present.base, &present.base, &present.live);
+        // What the installation lost is drift as well: no seed asked for it.
+        let drift = plan.changes.into_iter().chain(plan.drift);
+        let wanted = |name: &str| query.key.as_deref().is_none_or(|key| name.contains(key));
+        Ok(DriftReply {
+            revision: self.store().newest_seed_revision().await?,
+            drift: drift.filter(|change| wanted(&format!("{} {:?}", change.name, change.field))).collect(),
+        })
+    }
+
+    /// # Errors
+    /// Whatever the store fails with.
+    pub async fn seed_history(&self) -> Result<Vec<SeedRevision>> {
+        let busy = !self.store().leases(::store::APPLY_DUTY).await?.is_empty();
+        Ok(self.store().seed_revisions().await?.iter().map(|row| revision(row, busy)).collect())
+    }
+
+    /// # Errors
+    /// `seed.revision_unknown`.
+    pub async fn seed_revision(&self, number: &str) -> Result<SeedRevisionDetail> {
+        let number = number.parse().map_err(|_| {
+            Problem::new(ErrorKind::NotFound, "seed.revision_unknown", "there is no such revision of a seed")
+                .found(format!("`{number}`"))
+                .expected("a number; `aegisctl seed history` lists them")
+        })?;
+        let row = self.store().seed_revision(number).await?;
+        let busy = !self.store().leases(::store::APPLY_DUTY).await?.is_empty();
+        let malformed = |error: serde_json::Error| {
+            Problem::internal("seed.revision_malformed", "a revision cannot be read").cause(error)
+        };
+        Ok(SeedRevisionDetail {
+            revision: revision(&row, busy),
+            consents: serde_json::from_value(row.seed.consents.clone()).map_err(malformed)?,
+            applied: serde_json::from_value(row.changes.clone()).map_err(malformed)?,
+            files: row
+                .seed
+                .files
+                .iter()
+                .map(|(name, text)| (name.clone(), ::seed::digest_of_bytes(text.as_bytes())))
+                .collect(),
+        })
+    }
+}
+
+/// `busy` says that somebody holds the duty of applying; else what has not ended never will.
+fn revision(row: &::store::SeedRevision, busy: bool) -> SeedRevision {
+    let state = if row.state == "applying" && !busy { "interrupted" } else { &row.state };
+    let commit = row.seed.commit.clone().map(|id| Commit { id, dirty: row.seed.dirty });
+    SeedRevision {
+        id: row.id,
+        env: row.seed.env.clone(),
+        system: row.seed.system.clone(),
+        digest: row.seed.digest.clone(),
+        commit,
+        by: row.seed.by.clone(),
+        state: state.to_owned(),
+        changes: row.change_count,
+        started_at: row.started_at.to_string(),
+        ended_at: row.ended_at.map(|at| at.to_string()),
+    }
+}
