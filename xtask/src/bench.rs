@@ -8,6 +8,7 @@ mod evaluate;
 mod ingest;
 mod process;
 mod rounds;
+mod seed;
 mod sim;
 
 use std::collections::BTreeMap;
@@ -129,6 +130,9 @@ fn all() -> Result<Vec<Bench>> {
         bench("rounds", rounds::measure),
         bench("evaluate", evaluate::measure),
         bench("cli-start", cli::measure),
+        bench("seed-lint", seed::lint),
+        bench("seed-plan", seed::plan),
+        bench("seed-plan-scale", seed::scale),
         bench("build", build::measure),
     ]);
     Ok(benches)

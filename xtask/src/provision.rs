@@ -1,5 +1,5 @@
-//! Programs of others that the tests and the benchmarks need: a collector, the OpenTelemetry SDKs of Python and of Node, and the
-//! public client of algorithm authors.
+//! Programs of others that the tests and the benchmarks need: a collector, two generations of Helm, the OpenTelemetry SDKs of Python
+//! and of Node, and the public client of algorithm authors.
 //!
 //! Each is made once, into a folder of this user's cache whose name holds a digest of all that it is made from. It is made aside and
 //! moved into place, so that it is there whole or not at all, also when two of these commands run at once.
@@ -27,6 +27,8 @@ struct Tool {
 
 const TOOLS: &[Tool] = &[
     Tool { name: "the OpenTelemetry collector", variable: "AEGIS_TEST_COLLECTOR", make: collector },
+    Tool { name: "Helm 4", variable: "AEGIS_TEST_HELM4", make: helm4 },
+    Tool { name: "Helm 3", variable: "AEGIS_TEST_HELM3", make: helm3 },
     Tool { name: "the OpenTelemetry SDK of Python", variable: "AEGIS_TEST_PYTHON", make: python },
     Tool { name: "the public client rcabench 1.3.3", variable: "AEGIS_TEST_RCABENCH_NEW", make: rcabench_new },
     Tool { name: "the public client rcabench 1.1.51", variable: "AEGIS_TEST_RCABENCH_OLD", make: rcabench_old },
@@ -77,6 +79,34 @@ pub fn collector() -> Result<PathBuf> {
         tools::run(build.arg(target.join("otel-collector")).arg("."))
     })?;
     Ok(folder.join("otel-collector"))
+}
+
+fn helm4() -> Result<PathBuf> {
+    helm("4")
+}
+
+fn helm3() -> Result<PathBuf> {
+    helm("3")
+}
+
+/// One generation of Helm, compiled from the module in `xtask/helm`.
+fn helm(generation: &str) -> Result<PathBuf> {
+    let module = tools::root().join("xtask/helm");
+    let folder = cached(&format!("helm{generation}"), &module, &["go.mod", "go.sum"], |target| {
+        let go = go()?;
+        eprintln!("compiling Helm {generation}, which takes two minutes of a core");
+        let mut build = Command::new("nice");
+        build.arg(go).current_dir(&module).env("CGO_ENABLED", "0").args([
+            "build",
+            "-mod=readonly",
+            "-buildvcs=false",
+            "-trimpath",
+            "-ldflags=-s -w",
+            "-o",
+        ]);
+        tools::run(build.arg(target.join("helm")).arg(format!("helm.sh/helm/v{generation}/cmd/helm")))
+    })?;
+    Ok(folder.join("helm"))
 }
 
 /// A Python program that has what `examples/python` asks for.

@@ -163,6 +163,26 @@ pub struct Pedestal {
     pub origins: Vec<ValueOrigin>,
 }
 
+/// One version of a pedestal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PedestalVersion {
+    pub name: String,
+    /// A version that is not is retired.
+    pub enabled: bool,
+    /// The one that runs install.
+    pub used: bool,
+    pub chart_name: String,
+    pub chart_version: String,
+    pub repo_url: String,
+    /// SHA-256 of the chart's archive; absent while none was fetched.
+    pub chart_digest: Option<String>,
+    /// Content hash of parameters and overlay.
+    pub revision: String,
+    /// SHA-256 of the overlay.
+    pub overlay: Option<String>,
+    pub created_at: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ValueOrigin {
     /// Dotted path of the leaf.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel, point,
-    run, seed, system, task,
+    algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel,
+    pedestal, point, run, seed, system, task,
 };
 use crate::duration::parse_positive;
 use crate::output::Format;
@@ -77,6 +77,9 @@ pub enum Command {
     /// The declared state of the installation: check, plan, apply, prove
     #[command(subcommand)]
     Seed(seed::Command),
+    /// What a system's workload is installed with
+    #[command(subcommand)]
+    Pedestal(pedestal::Command),
     /// Submit runs
     #[command(subcommand)]
     Inject(inject::Command),

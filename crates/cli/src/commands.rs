@@ -13,6 +13,7 @@ pub mod inject;
 pub mod kill_switch;
 pub mod lint;
 pub mod otel;
+pub mod pedestal;
 pub mod point;
 pub mod run;
 pub mod seed;
@@ -69,5 +70,6 @@ pub fn run(command: Command, session: &Session) -> Done {
         }
         Command::System(command) => system::run(command, session),
         Command::Seed(command) => seed::run(command, session),
+        Command::Pedestal(command) => pedestal::run(command, session),
     }
 }

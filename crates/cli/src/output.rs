@@ -174,6 +174,11 @@ impl Output {
         self.write(&text)
     }
 
+    /// What is YAML by nature, whatever form was asked for.
+    pub fn yaml<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        self.write(&yaml(value)?)
+    }
+
     pub fn lines<T: Serialize>(&self, items: &[T]) -> Result<(), Failure> {
         let mut text = String::new();
         for item in items {

@@ -23,7 +23,9 @@ use api::seed::{
     SeedRevision, SeedRevisionDetail,
 };
 use api::submit::{RunRequest, SubmitReply};
-use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
+use api::system::{
+    PedestalVersion, RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest,
+};
 use api::task::{LogLine, Task, TaskDetail, TaskQuery};
 use api::{Page, PageQuery, doctor};
 use model::RunId;
@@ -331,6 +333,20 @@ impl Client {
     /// A version as a zip archive, to be read as a stream.
     pub fn dataset_archive(&self, name: &str, query: &DownloadQuery) -> Result<Response<Body>> {
         self.stream(&path(&["datasets", name, "download"]), query, SILENCE)
+    }
+}
+
+/// Pedestals.
+impl Client {
+    /// In the order in which runs prefer them.
+    pub fn pedestal_versions(&self, system: &str) -> Result<Vec<PedestalVersion>> {
+        self.get(&path(&["systems", system, "versions"]), &())
+    }
+
+    /// Retires a version, or takes it back into use.
+    pub fn set_pedestal_version(&self, system: &str, version: &str, enabled: bool) -> Result<Vec<PedestalVersion>> {
+        let request = UpdateRequest { status: i32::from(enabled) };
+        self.send("PUT", &path(&["systems", system, "versions", version]), &request)
     }
 }
 

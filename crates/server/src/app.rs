@@ -19,6 +19,7 @@ mod injection;
 mod kill_switch;
 mod label;
 mod otel;
+mod pedestal;
 mod project;
 mod register;
 mod release;
@@ -79,6 +80,8 @@ struct Inner {
     started: Instant,
     started_at: WallTime,
     closing: watch::Sender<bool>,
+    /// Held while a seed is applied here; the duty's lease keeps other processes out.
+    applying: tokio::sync::Mutex<()>,
 }
 
 impl App {
@@ -95,7 +98,8 @@ impl App {
         let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);
         let (started, started_at) = (Instant::now(), WallTime::now());
-        let app = Self { inner: Arc::new(Inner { parts, tokens, access, started, started_at, closing }) };
+        let applying = tokio::sync::Mutex::new(());
+        let app = Self { inner: Arc::new(Inner { parts, tokens, access, started, started_at, closing, applying }) };
         app.reserve_namespaces().await?;
         Ok(app)
     }
@@ -144,6 +148,10 @@ impl App {
 
     fn data(&self) -> &Path {
         &self.inner.parts.data
+    }
+
+    fn applying(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.applying
     }
 
     fn incarnation(&self) -> store::IncarnationId {

@@ -61,11 +61,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The one variable part of a route's path, as text.
+/// The variable part of a route's path, as text; several are a tuple.
 #[derive(Debug)]
-pub struct Segment(pub String);
+pub struct Segment<T = String>(pub T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Segment {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {

@@ -61,6 +61,8 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(system::list))
         .routes(routes!(system::register))
         .routes(routes!(system::show, system::update, system::unregister))
+        .routes(routes!(system::versions))
+        .routes(routes!(system::set_version))
         .routes(routes!(seed::plan))
         .routes(routes!(seed::apply))
         .routes(routes!(seed::history))

@@ -1,7 +1,7 @@
 //! Writing containers and their versions. A version's image, command and chart never change under its name; its
 //! environment, parameters and overlay may, as a new content-hashed revision.
 
-use model::{ErrorKind, Problem, WallTime};
+use model::{ErrorKind, Problem, Result, WallTime};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
@@ -10,7 +10,9 @@ use sea_orm::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::connect::Store;
 use crate::convert::to_json;
+use crate::counter;
 use crate::entity::{chart, container, overlay, prerequisite, revision, system_container, version};
 use crate::failure::Work;
 use crate::register::{Layer, LayerWrite, contradicts};
@@ -78,6 +80,41 @@ impl NewVersion {
 
 fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
+}
+
+impl Store {
+    /// Whether runs may use a version. One that is retired stays printable.
+    pub async fn set_version_enabled(
+        &self,
+        kind: ContainerKind,
+        container: &str,
+        version: &str,
+        enabled: bool,
+    ) -> Result<()> {
+        self.write(|tx, _| {
+            Box::pin(async move {
+                counter::next(tx, counter::REGISTRY).await?;
+                version::Entity::update_many()
+                    .col_expr(version::Column::Enabled, Expr::value(enabled))
+                    .filter(version::Column::ContainerId.in_subquery(number_of(kind, container)))
+                    .filter(version::Column::Name.eq(version))
+                    .exec(tx)
+                    .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+/// Selects the number of a container.
+fn number_of(kind: ContainerKind, name: &str) -> sea_orm::sea_query::SelectStatement {
+    sea_orm::sea_query::Query::select()
+        .column(container::Column::Id)
+        .from(container::Entity)
+        .and_where(container::Column::Kind.eq(kind.code()))
+        .and_where(container::Column::Name.eq(name))
+        .to_owned()
 }
 
 /// Brings a container to what is declared and returns its number. Versions that are not declared stay.
@@ -246,17 +283,11 @@ pub(crate) async fn restore_version(
         Some(chart) => Some(put_chart(tx, chart, writes).await?),
         None => None,
     };
-    let owner = sea_orm::sea_query::Query::select()
-        .column(container::Column::Id)
-        .from(container::Entity)
-        .and_where(container::Column::Kind.eq(kind.code()))
-        .and_where(container::Column::Name.eq(name))
-        .to_owned();
     version::Entity::update_many()
         .col_expr(version::Column::ImageRef, Expr::value(meant.image_ref.clone()))
         .col_expr(version::Column::Command, Expr::value(meant.command.clone()))
         .col_expr(version::Column::ChartId, Expr::value(chart_id))
-        .filter(version::Column::ContainerId.in_subquery(owner))
+        .filter(version::Column::ContainerId.in_subquery(number_of(kind, name)))
         .filter(version::Column::Name.eq(meant.name.as_str()))
         .exec(tx)
         .await?;

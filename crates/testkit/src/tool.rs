@@ -20,6 +20,10 @@ pub enum Tool {
     RcabenchOld,
     /// RCAEval: a Python program that has it.
     RcaEval,
+    /// Helm 3: its program.
+    Helm3,
+    /// Helm 4: its program.
+    Helm4,
     /// What the worked example of an external algorithm needs: a Python program that has it.
     Example,
 }
@@ -36,6 +40,8 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
         Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
         Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),
         Tool::RcaEval => ("RCAEval", "AEGIS_TEST_RCAEVAL"),
+        Tool::Helm3 => ("Helm 3", "AEGIS_TEST_HELM3"),
+        Tool::Helm4 => ("Helm 4", "AEGIS_TEST_HELM4"),
         Tool::Example => ("what the example in Python needs", "AEGIS_TEST_EXAMPLE"),
     };
     let path = std::env::var_os(variable).map(PathBuf::from);

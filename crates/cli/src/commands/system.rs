@@ -1,5 +1,7 @@
 //! `system`: registering benchmark systems in all five layers, and looking at them.
 
+mod reseed;
+
 use std::path::PathBuf;
 
 use api::system::{LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
@@ -48,6 +50,8 @@ pub enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Bring a registered system to its seed; without --apply only say what that would do
+    Reseed(reseed::Arguments),
     /// Check a folder with a system's data, or a folder of such folders; needs no server
     Lint { folder: PathBuf },
     /// Remove a system from all five layers; finished runs and their datapacks stay
@@ -108,6 +112,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             });
             return register(session, requests.collect());
         }
+        Command::Reseed(arguments) => return reseed::run(&arguments, session),
         Command::Lint { folder } => return super::lint::run(&folder, &session.out),
         Command::Unregister { name, consent } => {
             session.confirm(&consent, &format!("unregister `{name}`"))?;

@@ -28,6 +28,7 @@ mod real_seed;
 mod round;
 mod routes;
 mod sdk;
+mod seed;
 mod stream;
 mod tools;
 mod truth;

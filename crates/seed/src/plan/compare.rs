@@ -130,7 +130,7 @@ impl Found<'_> {
                 format!("the seed changed it{}, and so did somebody in the installation", was(base)),
             ),
             (true, None, Some(_)) if base.is_none() => return,
-            (true, None, Some(_)) => (ChangeKind::Removed, Consent::None, "the version no longer has it".to_owned()),
+            (true, None, Some(_)) => (ChangeKind::Removed, Consent::Prune, "the seed no longer has it".to_owned()),
             (true, Some(_), None) => (ChangeKind::Added, Consent::None, "the seed has it now".to_owned()),
             (true, Some(_), Some(_)) => self.changed(name, sides),
         };

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod composition;
+mod helm;
 mod one_system;
 mod plan;
 mod real_seeds;

@@ -349,3 +349,58 @@ fn an_export_reads_as_the_same_state() {
     let seed = Seed::load(&folder).unwrap();
     round_trip(&seed.check().unwrap().state(&seed));
 }
+
+#[test]
+fn each_failure_that_is_found_before_anything_is_written() {
+    let named = ("chart_name: shop\n", "chart_name: shop\n          value_file: shop.yaml\n");
+    let indexed =
+        ("{key: image.tag, default_value: \"17.6\"}", "{key: \"init[0].image\", default_value: \"mirror/busybox:1\"}");
+    let odd = ("- name: 1.0.6", "- name: nightly");
+    // Row of the table of failures, what is changed in the seed, the overlay, the finding and where.
+    let cases: [(&str, (&str, &str), &str, &str); 6] = [
+        ("36: a missing values file is named", named, OVERLAY, "overlay.missing data.yaml:22:23"),
+        ("36: an empty values file is named", ("", ""), "", "overlay.empty aa.yaml"),
+        ("36: and so is one that is no mapping", ("", ""), "- a\n", "overlay.not_a_mapping aa.yaml:1:1"),
+        ("33: what an indexed key would lose is said", indexed, OVERLAY, "parameter.list_unknown data.yaml:24:15"),
+        (
+            "34: a number that is no whole one is refused",
+            ("default_value: \"2\"", "default_value: \"17.6\""),
+            OVERLAY,
+            "parameter.wrong_value data.yaml:25:61",
+        ),
+        ("38: a version that cannot be ordered is told", odd, OVERLAY, "version.not_ordered data.yaml:16:15"),
+    ];
+    for (row, (from, to), overlay, expect) in cases {
+        let mut files = files();
+        let data = files["data.yaml"].replacen(from, to, 1);
+        files.extend([("data.yaml".to_owned(), data), ("aa.yaml".to_owned(), overlay.to_owned())]);
+        let said: Vec<String> = match Seed::parse(&files) {
+            Err(findings) => crate::brief(&findings.into_vec()),
+            Ok(seed) => {
+                let composed = seed.system("aa").map(|system| system.revision().compose(None, &json!(null), 0));
+                let mut findings = seed.lint();
+                if let Ok(Err(refused)) = composed {
+                    findings.extend(refused.into_vec());
+                }
+                crate::brief(&findings)
+            }
+        };
+        assert!(said.iter().any(|line| line == expect), "{row}: {said:?}");
+    }
+}
+
+#[test]
+fn the_version_that_runs_use_is_the_highest_whatever_is_written_beside_it() {
+    let more = r#"
+      - name: nightly
+        helm_config: {version: 9.0.0, chart_name: unpublished}
+      - name: 1.0.10
+        helm_config: {version: 0.4.0, chart_name: shop}
+    prerequisites:"#;
+    let plan = Plan::of(&with(&[]), &with(&[("\n    prerequisites:", more)]), &with(&[]));
+    let effect = &plan.impact.iter().find(|impact| impact.system.as_deref() == Some("aa")).unwrap().effect;
+    assert!(
+        effect.starts_with("the next run installs version 1.0.10 (shop 0.4.0) instead of version 1.0.6"),
+        "{effect}"
+    );
+}

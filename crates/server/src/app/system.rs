@@ -62,16 +62,7 @@ impl App {
     /// `system.unknown`, `system.status_unknown`, `system.layer_not_ready`, `system.no_simulation_data`.
     pub async fn update_system(&self, name: &str, request: &UpdateRequest) -> Result<System> {
         let stored = self.find_system(name).await?;
-        let enable = match request.status {
-            1 => true,
-            0 => false,
-            other => {
-                return Err(Problem::new(ErrorKind::Invalid, "system.status_unknown", "there is no such status")
-                    .place("body: status")
-                    .found(other.to_string())
-                    .expected("1 to enable, 0 to disable"));
-            }
-        };
+        let enable = enables(request)?;
         if enable {
             self.require_layers(&stored).await?;
         }
@@ -163,7 +154,7 @@ impl App {
         release(version, slots)
     }
 
-    async fn find_system(&self, name: &str) -> Result<::store::System> {
+    pub(super) async fn find_system(&self, name: &str) -> Result<::store::System> {
         let Ok(number) = name.parse::<i32>() else { return self.store().system(name).await };
         let systems = self.store().systems().await?;
         systems.into_iter().find(|system| system.id.0 == number).ok_or_else(|| {
@@ -223,6 +214,19 @@ impl App {
                 fix: error.problem.fix,
             },
         }
+    }
+}
+
+/// # Errors
+/// `system.status_unknown`.
+pub fn enables(request: &UpdateRequest) -> Result<bool> {
+    match request.status {
+        1 => Ok(true),
+        0 => Ok(false),
+        other => Err(Problem::new(ErrorKind::Invalid, "system.status_unknown", "there is no such status")
+            .place("body: status")
+            .found(other.to_string())
+            .expected("1 to enable, 0 to disable")),
     }
 }
 

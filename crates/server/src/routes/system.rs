@@ -1,6 +1,8 @@
 //! Benchmark systems.
 
-use api::system::{RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest};
+use api::system::{
+    PedestalVersion, RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest,
+};
 use api::{Envelope, ErrorData, Page, PageQuery};
 use axum::extract::State;
 
@@ -41,4 +43,20 @@ pub async fn update(
 #[utoipa::path(delete, path = "/systems/{name}", tag = "systems", params(("name" = String, Path)), responses((status = 200, body = Envelope<UnregisterReport>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
 pub async fn unregister(State(app): State<App>, Segment(name): Segment) -> Answer<UnregisterReport> {
     Ok(Reply::ok(app.unregister(&name).await?))
+}
+
+/// The versions of a system's pedestal; the one that runs install is marked
+#[utoipa::path(get, path = "/systems/{name}/versions", tag = "systems", params(("name" = String, Path)), responses((status = 200, body = Envelope<Vec<PedestalVersion>>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn versions(State(app): State<App>, Segment(name): Segment) -> Answer<Vec<PedestalVersion>> {
+    Ok(Reply::ok(app.pedestal_versions(&name).await?))
+}
+
+/// Retire a version of a system's pedestal (`status` 0), or take it back into use (`status` 1)
+#[utoipa::path(put, path = "/systems/{name}/versions/{version}", tag = "systems", params(("name" = String, Path), ("version" = String, Path)), request_body = UpdateRequest, responses((status = 200, body = Envelope<Vec<PedestalVersion>>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
+pub async fn set_version(
+    State(app): State<App>,
+    Segment((name, version)): Segment<(String, String)>,
+    Body(request): Body<UpdateRequest>,
+) -> Answer<Vec<PedestalVersion>> {
+    Ok(Reply::ok(app.set_pedestal_version(&name, &version, &request).await?))
 }

@@ -35,6 +35,9 @@ impl App {
     pub async fn seed_apply(&self, request: &ApplyRequest, by: &str) -> Result<ApplyReply> {
         let source = self.source(request).await?;
         let wanted = Wanted::read(&source.files, source.system.as_deref())?;
+        let Ok(_alone) = self.applying().try_lock() else {
+            return Err(running("another request to this server".into()));
+        };
         let lease = self.take_duty(by).await?;
         let done = self.apply_holding(&lease, &source, &wanted, request, by).await;
         self.store().release(&lease).await?;
@@ -65,11 +68,7 @@ impl App {
         let note = format!("a seed, by {by}");
         match self.store().acquire(APPLY_DUTY, self.incarnation(), DUTY_TTL, &note).await? {
             Acquired::Yes(lease) => Ok(lease),
-            Acquired::No(held) => {
-                Err(Problem::new(ErrorKind::Conflict, "seed.apply_running", "a seed is being applied")
-                    .found(held.note)
-                    .fix("wait until it has ended; `aegisctl seed history` shows it"))
-            }
+            Acquired::No(held) => Err(running(held.note)),
         }
     }
 
@@ -343,6 +342,12 @@ fn removal(id: &ObjectId, writes: &mut SeedWrites) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+fn running(holder: String) -> Problem {
+    Problem::new(ErrorKind::Conflict, "seed.apply_running", "a seed is being applied")
+        .found(holder)
+        .fix("wait until it has ended; `aegisctl seed history` shows it")
 }
 
 fn stale(expect: &str, found: &str) -> Problem {
