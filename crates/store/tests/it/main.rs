@@ -10,6 +10,7 @@ mod leases;
 mod migrations;
 mod registry;
 mod results;
+mod seeds;
 mod settings;
 mod stand;
 mod submission;

@@ -11,7 +11,7 @@ use crate::stand::{code, stands};
 
 const FORCE: RegisterOptions = RegisterOptions { force: true, dry_run: false };
 
-fn setting(key: &str, value: &str, value_type: ValueType) -> NewSetting {
+pub fn setting(key: &str, value: &str, value_type: ValueType) -> NewSetting {
     let declaration = Declaration {
         key: key.into(),
         scope: Scope::Global,
@@ -41,7 +41,7 @@ fn version(name: &str) -> NewVersion {
     }
 }
 
-fn registration(system: &str) -> Registration {
+pub fn registration(system: &str) -> Registration {
     let chart = NewChart {
         repository: "https://charts.example".into(),
         repository_name: "example".into(),

@@ -78,7 +78,7 @@ pub fn changes_text(changes: &[Change]) -> String {
         let values = match (&change.before, &change.after) {
             (None, None) => String::new(),
             (before, after) => {
-                format!(": {} -> {}", before.as_deref().unwrap_or("-"), after.as_deref().unwrap_or("-"))
+                format!(": {} -> {}", short(before.as_deref().unwrap_or("-")), short(after.as_deref().unwrap_or("-")))
             }
         };
         put(&mut text, format_args!("    {} {field}{values}\n", sign(change)));
@@ -93,6 +93,12 @@ pub fn changes_text(changes: &[Change]) -> String {
         }
     }
     text
+}
+
+/// A digest as people know it; anything else as it is.
+fn short(value: &str) -> &str {
+    let is_digest = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_digest { &value[..12] } else { value }
 }
 
 const fn sign(change: &Change) -> char {
@@ -128,7 +134,7 @@ pub fn proof_text(proof: &Proof, all: bool) -> String {
         let hops: Vec<String> = line.hops.iter().map(hop).collect();
         put(
             &mut text,
-            format_args!("{place} {} {} = {}\n    {}\n", line.name, line.field, line.value, hops.join(" | ")),
+            format_args!("{place} {} {} = {}\n    {}\n", line.name, line.field, short(&line.value), hops.join(" | ")),
         );
         if let Some(why) = &line.first_difference {
             put(&mut text, format_args!("    still old: {why}\n"));

@@ -165,10 +165,10 @@ struct Row {
 }
 
 fn parameters(object: &mut Object, prefix: &str, stored: &Value) -> Result<()> {
-    let rows = Vec::<Row>::deserialize(stored).map_err(|error| {
+    let rows = Option::<Vec<Row>>::deserialize(stored).map_err(|error| {
         Problem::internal("seed.live_malformed", "the parameters of a version cannot be read").cause(error)
     })?;
-    for (row, order) in rows.into_iter().zip(0..) {
+    for (row, order) in rows.unwrap_or_default().into_iter().zip(0..) {
         object.put(format!("{prefix}{}", row.key), Field { order, ..Field::new(row.value, None) });
     }
     Ok(())
