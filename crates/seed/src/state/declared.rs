@@ -112,9 +112,8 @@ fn setting(row: &DynamicConfig) -> Object {
             object.put(name, Field::new(bound.value, Some(&bound.at)));
         }
     }
-    if let Some(options) = &row.options {
-        // It was checked to be a list.
-        let list: Vec<Value> = serde_json::from_str(options).unwrap_or_default();
+    if let Some(options) = row.options.as_ref().filter(|options| !options.is_empty()) {
+        let list: Vec<Value> = serde_json::from_str(options).expect("a seed's options are checked to be a list");
         let texts: Vec<String> =
             list.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
         if !texts.is_empty() {
