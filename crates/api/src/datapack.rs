@@ -102,6 +102,9 @@ pub struct CellDiff {
     /// Counted from zero.
     pub row: u64,
     pub column: String,
+    /// Of a column of attributes: the first attribute that differs, whose values the sides are then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attribute: Option<String>,
     pub left: String,
     pub right: String,
 }

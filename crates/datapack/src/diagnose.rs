@@ -1,10 +1,9 @@
 //! What is right and wrong with a pack, in data and in words: the files that are there, what was measured when it was
 //! built, and clocks that disagree.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::{PackState, Problem, Result, Window, counted};
+use model::{PackState, Problem, Result, Window};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,9 +11,11 @@ use serde_json::Value;
 use crate::check::{check_columns, file_size};
 use crate::disk::{corrupt, list, read};
 use crate::pack::{ATTACHMENTS, MANIFEST_FILE, OPEN, Pack, SEALED, TRUTH_FILE};
-use crate::quality::{Quality, WindowQuality};
+use crate::quality::Quality;
 use crate::schema::{Signal, files};
 use crate::skew;
+mod words;
+
 pub use crate::skew::Skew;
 use crate::{ENV_FILE, INJECTION_FILE, K8S_FILE};
 
@@ -137,7 +138,7 @@ pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
         clock_skew,
         notes: Vec::new(),
     };
-    diagnosis.notes = notes(&diagnosis, state);
+    diagnosis.notes = words::notes(&diagnosis, state, &pack.manifest().content.windows);
     Ok(diagnosis)
 }
 
@@ -208,77 +209,3 @@ fn extras(folder: &Path) -> Result<Vec<String>> {
     }
     Ok(extras)
 }
-
-/// Everything in sentences, what is wrong first.
-fn notes(diagnosis: &Diagnosis, state: PackState) -> Vec<String> {
-    let mut notes = vec![verdict(diagnosis, state)];
-    for file in diagnosis.parquets.iter().chain(&diagnosis.json) {
-        if let Some(problem) = &file.problem {
-            notes.push(format!("{}: {problem}", file.name));
-        }
-    }
-    if !diagnosis.unexpected_extras.is_empty() {
-        notes.push(format!("files that no datapack has: {}", diagnosis.unexpected_extras.join(", ")));
-    }
-    let Some(quality) = &diagnosis.quality else { return notes };
-    for finding in &quality.findings {
-        notes.push(format!(
-            "{}: {} ({}, expected {}); probable cause: {}",
-            finding.place, finding.message, finding.found, finding.expected, finding.cause
-        ));
-    }
-    for window in Window::BOTH {
-        notes.extend(in_words(quality.window(window), window));
-    }
-    for skew in &diagnosis.clock_skew {
-        notes.push(format!(
-            "{}: {} of its {} begin before the span that calls them, by up to {:.1} ms: its clock runs behind its callers'",
-            skew.service,
-            skew.early,
-            counted(usize::try_from(skew.calls).unwrap_or(usize::MAX), "called span"),
-            skew.worst_ns as f64 / 1e6,
-        ));
-    }
-    notes
-}
-
-fn verdict(diagnosis: &Diagnosis, state: PackState) -> String {
-    match diagnosis.health {
-        Health::NotBuilt => format!("the datapack is not built: its state is {state}"),
-        Health::StateInconsistent => format!("the state {state} and the files do not agree"),
-        Health::Incomplete if diagnosis.missing_files.is_empty() => "files are not what was built".to_owned(),
-        Health::Incomplete => format!("files are missing: {}", diagnosis.missing_files.join(", ")),
-        Health::EmptyParquets => format!("required signals are empty: {}", diagnosis.empty_parquets.join(", ")),
-        Health::Healthy => "every file is what was built, and no required signal is empty".to_owned(),
-    }
-}
-
-fn in_words(quality: &WindowQuality, window: Window) -> Vec<String> {
-    let name = window.as_str();
-    let rows = |(signal, measured): (&Signal, &crate::quality::SignalQuality)| format!("{} {signal}", measured.rows);
-    let all: Vec<String> = quality.signals.iter().map(rows).collect();
-    let mut notes = vec![format!("{name} window: {}; {} root spans", all.join(", "), quality.root_spans)];
-    let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (signal, measured) in &quality.signals {
-        if measured.duplicates > 0 {
-            notes.push(format!("{name} window: {} rows of {signal} are there twice", measured.duplicates));
-        }
-        if measured.rows > 0 && *signal != Signal::TraceIdTs && measured.longest_gap_ns > LONG_GAP_NS {
-            let seconds = measured.longest_gap_ns as f64 / 1e9;
-            notes.push(format!("{name} window: no {signal} for {seconds:.1} s"));
-        }
-        for (attribute, share) in measured.attributes.iter().filter(|(_, share)| **share < 1.0 && measured.rows > 0) {
-            lacking.entry(attribute).or_default().push(format!("{:.1} % of {signal}", share * 100.0));
-        }
-    }
-    for (attribute, shares) in lacking {
-        notes.push(format!("{name} window: `{attribute}` is on {}", shares.join(", ")));
-    }
-    if !quality.services_without_traces.is_empty() {
-        notes.push(format!("{name} window: without traces: {}", quality.services_without_traces.join(", ")));
-    }
-    notes
-}
-
-/// A silence that is worth a sentence.
-const LONG_GAP_NS: u64 = 15_000_000_000;

@@ -9,7 +9,7 @@ use model::{Result, Window};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::disk::{corrupt, failed, read};
 use crate::pack::{OPEN, Pack, SEALED, TRUTH_FILE};
@@ -19,6 +19,9 @@ use crate::{ENV_FILE, K8S_FILE};
 
 /// Rows that are compared at a time; both sides give them in the same steps.
 const BATCH_ROWS: usize = 8192;
+
+/// What stands in the place of no value.
+const ABSENT: &str = "absent";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
@@ -49,6 +52,9 @@ pub struct Cell {
     /// Counted from zero.
     pub row: u64,
     pub column: String,
+    /// Of a column of attributes: the first attribute that differs, whose values the sides are then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attribute: Option<String>,
     pub left: String,
     pub right: String,
 }
@@ -175,17 +181,28 @@ fn first_in(left: &RecordBatch, right: &RecordBatch, before: u64) -> Option<Cell
     }
     let (row, index) = first?;
     let shown = |batch: &RecordBatch| {
-        let options = shown::options("absent");
+        let options = shown::options(ABSENT);
         let text = |plain: ArrayRef| Ok(shown::cells(&plain, &options)?.value(row).to_string());
         let text = shown::plain(batch.column(index)).and_then(text);
         text.unwrap_or_else(|error: ArrowError| error.to_string())
     };
-    Some(Cell {
-        row: before + row as u64,
-        column: schema.field(index).name().clone(),
-        left: shown(left),
-        right: shown(right),
-    })
+    let (left, right) = (shown(left), shown(right));
+    let cell =
+        Cell { row: before + row as u64, column: schema.field(index).name().clone(), attribute: None, left, right };
+    Some(in_attributes(&cell).unwrap_or(cell))
+}
+
+/// The attribute that makes two cells differ, where the cells are objects of attributes.
+fn in_attributes(cell: &Cell) -> Option<Cell> {
+    let parse = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
+    let (left, right) = (parse(&cell.left)?, parse(&cell.right)?);
+    let key = left.keys().chain(right.keys()).filter(|key| left.get(*key) != right.get(*key)).min()?;
+    let shown = |side: &Map<String, Value>| match side.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => ABSENT.to_owned(),
+    };
+    Some(Cell { attribute: Some(key.clone()), left: shown(&left), right: shown(&right), ..cell.clone() })
 }
 
 fn document(name: &str, left: &Path, right: &Path) -> Result<Option<DocumentDiff>> {

@@ -36,7 +36,10 @@ fn the_health_of_a_pack_is_told_from_its_state_and_its_files() {
     let whole = diagnose(&folder(1), PackState::DetectorSuccess).unwrap();
     assert_eq!(whole.health, Health::Healthy, "{:?}", whole.notes);
     assert!(
-        whole.notes.iter().any(|note| note.contains("600 traces") && note.contains("200 root spans")),
+        whole
+            .notes
+            .iter()
+            .any(|note| note.contains("the normal window of 20 s has") && note.contains("200 root spans")),
         "{:?}",
         whole.notes
     );

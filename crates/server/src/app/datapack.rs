@@ -130,7 +130,7 @@ fn clock_skew(skew: diagnose::Skew) -> ClockSkew {
 }
 
 fn told(found: diff::Diff) -> Diff {
-    let cell = |diff::Cell { row, column, left, right }| CellDiff { row, column, left, right };
+    let cell = |diff::Cell { row, column, attribute, left, right }| CellDiff { row, column, attribute, left, right };
     let table = |diff::TableDiff { file, columns, rows, first }| TableDiff {
         file,
         columns,

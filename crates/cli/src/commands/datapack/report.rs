@@ -83,19 +83,30 @@ fn in_words(found: &Diff, left: &str, right: &str) -> String {
             text.push_str(&format!("  column {column}\n"));
         }
         match &table.first {
-            Some(cell) => text.push_str(&format!(
-                "  first in row {}, column {}: `{}` and `{}`\n",
-                cell.row, cell.column, cell.left, cell.right
-            )),
+            Some(cell) => {
+                let attribute = cell.attribute.as_ref().map(|name| format!(", `{name}`")).unwrap_or_default();
+                let place = format!("row {}, column {}{attribute}", cell.row, cell.column);
+                text.push_str(&format!("  first in {place}: {} and {}\n", short(&cell.left), short(&cell.right)));
+            }
             None if table.columns.is_empty() => text.push_str("  one is the beginning of the other\n"),
             None => {}
         }
     }
     for document in &found.documents {
         let at = if document.at.is_empty() { "/" } else { &document.at };
-        text.push_str(&format!("{}: at {at}: {} and {}\n", document.file, document.left, document.right));
+        let [left, right] = [&document.left, &document.right].map(|value| short(&value.to_string()));
+        text.push_str(&format!("{}: at {at}: {left} and {right}\n", document.file));
     }
     text
+}
+
+/// A value as far as a line has room for it; `-o json` has all of it.
+fn short(value: &str) -> String {
+    const ROOM: usize = 100;
+    match value.char_indices().nth(ROOM) {
+        Some((end, _)) => format!("`{}…`", &value[..end]),
+        None => format!("`{value}`"),
+    }
 }
 
 pub fn convert(session: &Session, client: &Client, name: &str) -> Result<Exit, Failure> {
