@@ -1,5 +1,5 @@
 //! Programs of others that the tests and the benchmarks need: a collector, two generations of Helm, the OpenTelemetry SDKs of Python
-//! and of Node, and the public client of algorithm authors.
+//! and of Node, and the public programs and clients of algorithm authors.
 //!
 //! Each is made once, into a folder of this user's cache whose name holds a digest of all that it is made from. It is made aside and
 //! moved into place, so that it is there whole or not at all, also when two of these commands run at once.
@@ -34,6 +34,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "the public client rcabench 1.1.51", variable: "AEGIS_TEST_RCABENCH_OLD", make: rcabench_old },
     Tool { name: "RCAEval", variable: "AEGIS_TEST_RCAEVAL", make: rcaeval },
     Tool { name: "what the example in Python needs", variable: "AEGIS_TEST_EXAMPLE", make: example },
+    Tool { name: "the public programs that read datapacks", variable: "AEGIS_TEST_CONSUMERS", make: consumers },
     Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
 ];
 
@@ -124,6 +125,16 @@ fn python() -> Result<PathBuf> {
     let module = tools::root().join("xtask/python");
     let folder = cached("python", &module, &["requirements.txt"], |target| {
         eprintln!("fetching the OpenTelemetry SDK of Python");
+        pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// A Python program that has DuckDB, pandas, and the public platform that reads datapacks.
+pub fn consumers() -> Result<PathBuf> {
+    let module = tools::root().join("xtask/consumers");
+    let folder = cached("consumers", &module, &["requirements.txt"], |target| {
+        eprintln!("fetching the public programs that read datapacks, about a gigabyte");
         pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
     })?;
     Ok(folder.join("bin/python"))

@@ -12,6 +12,8 @@ pub enum Tool {
     Collector,
     /// The OpenTelemetry SDK of Python: a Python program that has it.
     Python,
+    /// DuckDB, pandas and the public platform that reads datapacks: a Python program that has them.
+    Consumers,
     /// The OpenTelemetry SDK of Node: a folder for `NODE_PATH`.
     NodeModules,
     /// The public client `rcabench` 1.3.3: a Python program that has it.
@@ -36,6 +38,7 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
     let (name, variable) = match tool {
         Tool::Collector => ("the OpenTelemetry collector", "AEGIS_TEST_COLLECTOR"),
         Tool::Python => ("the OpenTelemetry SDK of Python", "AEGIS_TEST_PYTHON"),
+        Tool::Consumers => ("the public programs that read datapacks", "AEGIS_TEST_CONSUMERS"),
         Tool::NodeModules => ("the OpenTelemetry SDK of Node", "AEGIS_TEST_NODE_MODULES"),
         Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
         Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),

@@ -6,6 +6,7 @@ mod bad_input;
 mod bad_start;
 mod batch;
 mod child;
+mod consumers;
 mod contracts;
 mod control;
 mod crash;

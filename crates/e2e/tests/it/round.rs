@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::process::{Daemon, Site, finish};
 
 /// Where data time starts in every run of these tests: 2026-01-05 09:00 UTC.
@@ -63,6 +63,16 @@ pub fn register_as(site: &Site, code: &str) {
     let seed = seed_for(site, code);
     site.ctl(&["system", "register", "--from-seed", seed.to_str().unwrap(), "--name", code]).ok();
     site.ctl(&["system", "enable", code]).ok();
+}
+
+/// Parameters of a capability that have no default, strong enough to be felt.
+pub fn strength(capability: &str) -> Value {
+    match capability {
+        "cpu_stress" => json!({"workers": 4, "load_pct": 100}),
+        "memory_stress" => json!({"workers": 1, "size_mib": 512}),
+        "network_delay" => json!({"latency_ms": 1000}),
+        _ => json!({}),
+    }
 }
 
 /// The arguments of a submission on `ts`. What `more` says stands in the place of what is cheap.
