@@ -18,6 +18,8 @@ mod evaluation;
 mod external;
 mod journey;
 mod kill_switch;
+mod leak;
+mod metadata;
 mod metrics_path;
 mod ninth;
 mod otel_check;

@@ -1,0 +1,347 @@
+//! Nothing about a datapack gives its answer away: trivial classifiers that see metadata alone do as well as chance, and
+//! three planted leaks are found.
+//!
+//! The packs come in pairs, a faulty run and its control from the same environment, over families and services in equal
+//! numbers, submitted in a mixed order. The classifiers learn from some pairs of every family with every service and are judged
+//! on the others: what they learn then does not depend on what they are judged on, neither by the two halves of a pair nor by
+//! how often a label is left, and chance is exactly one in so many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use score::clopper_pearson;
+use serde_json::{Value, json};
+use testkit::process::{Site, until};
+
+use crate::metadata::{self, Feature, Metadata};
+use crate::round::{self, ORIGIN, register_as, strength, text};
+
+const SYSTEM: &str = "ob";
+/// One capability of each of four families. The services have all of them.
+const CAPABILITIES: [&str; 4] = ["pod_kill", "cpu_stress", "memory_stress", "network_delay"];
+const SERVICES: usize = 4;
+/// Pairs of each family with each service, and how many of them are learnt from.
+const REPEATS: usize = 15;
+const LEARNT: usize = 2;
+/// Three questions to two classifiers each: all six intervals hold chance in 95 of 100 worlds without a leak.
+const CONFIDENCE: f64 = 1.0 - 0.05 / 6.0;
+/// How far an interval may reach to each side.
+const WIDEST: f64 = 0.1;
+
+/// What stands for one pack in the learning.
+struct Sample {
+    pair: usize,
+    learnt: bool,
+    features: Metadata,
+    label: String,
+}
+
+struct Labelled {
+    folder: PathBuf,
+    pair: usize,
+    learnt: bool,
+    faulty: bool,
+    family: String,
+    service: String,
+}
+
+#[test]
+fn metadata_alone_tells_neither_fault_nor_family_nor_service() {
+    let site = Site::new();
+    let _daemon = site.serve(&["--workers", "2"]);
+    register_as(&site, SYSTEM);
+    let began = Instant::now();
+    let packs = packs(&site);
+    println!("{} packs in {:.0} s", packs.len(), began.elapsed().as_secs_f64());
+    numbers_say_nothing(&packs);
+    let clean: Vec<Metadata> = packs.iter().map(|pack| metadata::of(&pack.folder)).collect();
+    let red = verdicts(&packs, &clean);
+    assert!(red.is_empty(), "metadata gives the answer away: {red:#?}");
+
+    // Each leak is put into copies of the faulty packs, and found.
+    for (what, plant) in LEAKS {
+        let planted: Vec<Metadata> = packs
+            .iter()
+            .zip(&clean)
+            .map(|(pack, clean)| if pack.faulty { with_leak(&pack.folder, *plant) } else { clean.clone() })
+            .collect();
+        let red = verdicts(&packs, &planted);
+        assert!(red.iter().any(|line| line.starts_with("fault or none")), "{what} is not found: {red:#?}");
+    }
+    println!("all in {:.0} s", began.elapsed().as_secs_f64());
+}
+
+/// Which of a pair has the lower number is drawn: outside of these bounds by chance once in a million times.
+fn numbers_say_nothing(packs: &[Labelled]) {
+    let pairs = packs.len() as f64 / 2.0;
+    let lower = packs.chunks(2).filter(|pair| (pair[0].folder < pair[1].folder) == pair[0].faulty).count() as f64;
+    println!("the faulty run has the lower number in {lower} of {pairs} pairs");
+    assert!((lower - pairs / 2.0).abs() < 2.5 * pairs.sqrt(), "{lower} of {pairs}");
+}
+
+/// Family, service and repeat of each pair.
+type Cell = (usize, usize, usize);
+
+/// Runs everything; the packs with what was done in them.
+fn packs(site: &Site) -> Vec<Labelled> {
+    let points = points(site);
+    let mut cells: Vec<Cell> = Vec::new();
+    for family in 0..CAPABILITIES.len() {
+        for service in 0..SERVICES {
+            cells.extend((0..REPEATS).map(|repeat| (family, service, repeat)));
+        }
+    }
+    let mut random = StdRng::seed_from_u64(20);
+    cells.shuffle(&mut random);
+    let request = |(&(family, service, _), seed): (&Cell, u64)| {
+        json!({
+            "faults": [{"point": points[&(family, service)].1, "params": strength(CAPABILITIES[family])}],
+            "paired_control": true,
+            "seed": seed,
+            "slot": random.random_range(0..4),
+            "origin": ORIGIN.parse::<i64>().unwrap(),
+            "windows": {"normal_seconds": 30, "abnormal_seconds": 20},
+            "load": 3,
+        })
+    };
+    let requests: Vec<Value> = cells.iter().zip(5000..).map(request).collect();
+    let file = site.write("leak.json", &Value::Array(requests).to_string());
+    let replies = site.ctl(&["inject", "submit", "-f", file.to_str().unwrap()]).ok().json();
+    let items = replies.as_array().unwrap().iter().flat_map(|reply| reply["reply"]["items"].as_array().unwrap());
+    let runs: Vec<String> = items.map(|item| text(&item["trace_id"])).collect();
+    assert_eq!(runs.len(), cells.len() * 2, "{replies:#}");
+    until("every run has ended", Duration::from_secs(600), || {
+        std::thread::sleep(Duration::from_millis(200));
+        let open =
+            |state: &str| site.ctl(&["run", "list", "--state", state]).ok().json()["pagination"]["total"].clone();
+        (open("Pending") == 0 && open("Running") == 0).then_some(())
+    });
+    let labelled = runs.iter().enumerate().map(|(index, run)| {
+        let detail = round::get(site, run);
+        let (family, service, repeat) = cells[index / 2];
+        let folder = site.data().join("packs").join(text(&detail["injection_name"]));
+        assert!(folder.is_dir(), "{detail:#}");
+        Labelled {
+            folder,
+            pair: index / 2,
+            learnt: repeat < LEARNT,
+            faulty: index % 2 == 0,
+            family: CAPABILITIES[family].to_owned(),
+            service: points[&(family, service)].0.clone(),
+        }
+    });
+    labelled.collect()
+}
+
+/// Service and point of each family and service; the services are those that have a point of every family.
+fn points(site: &Site) -> BTreeMap<(usize, usize), (String, String)> {
+    let mut by: Vec<BTreeMap<String, String>> = Vec::new();
+    for capability in CAPABILITIES {
+        let all = site
+            .ctl(&["point", "list", "--system", SYSTEM, "--capability", capability, "--on-path", "--all"])
+            .ok()
+            .json();
+        let items = all["items"].as_array().unwrap().clone();
+        by.push(items.iter().rev().map(|point| (text(&point["service"]), text(&point["id"]))).collect());
+    }
+    let services: Vec<&String> =
+        by[0].keys().filter(|name| by.iter().all(|points| points.contains_key(*name))).collect();
+    assert!(services.len() >= SERVICES, "{services:?}");
+    let mut points = BTreeMap::new();
+    for (family, of) in by.iter().enumerate() {
+        for (index, service) in services.iter().take(SERVICES).enumerate() {
+            points.insert((family, index), ((*service).clone(), of[*service].clone()));
+        }
+    }
+    points
+}
+
+/// Puts a leak into the open part of a pack whose files are links: what it changes it writes anew.
+type Plant = fn(&Path);
+
+const LEAKS: &[(&str, Plant)] = &[
+    ("a name", |open| std::fs::write(open.join("pod_kill.parquet"), b"").unwrap()),
+    ("an event", |open| {
+        let file = open.join("k8s.json");
+        let mut value: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        value["events"] = json!([{"reason": "Killing"}]);
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, value.to_string()).unwrap();
+    }),
+    ("a row count", |open| one_row_less(&open.join("normal_logs.parquet"))),
+];
+
+/// The metadata of a copy of the pack with a leak in it.
+fn with_leak(folder: &Path, plant: Plant) -> Metadata {
+    let scratch = tempfile::tempdir().unwrap();
+    let copy = scratch.path().join(folder.file_name().unwrap());
+    for part in ["open", "sealed"] {
+        std::fs::create_dir_all(copy.join(part)).unwrap();
+        for entry in std::fs::read_dir(folder.join(part)).unwrap().map(Result::unwrap) {
+            std::fs::hard_link(entry.path(), copy.join(part).join(entry.file_name())).unwrap();
+        }
+    }
+    std::fs::hard_link(folder.join("sha256sum.txt"), copy.join("sha256sum.txt")).unwrap();
+    plant(&copy.join("open"));
+    metadata::of(&copy)
+}
+
+/// Only the count changes: every other property of the file is that of the format.
+fn one_row_less(file: &Path) {
+    use parquet::arrow::ArrowWriter;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
+    let (schema, rows) = (reader.schema().clone(), reader.metadata().file_metadata().num_rows());
+    let batches: Vec<_> =
+        reader.with_limit(usize::try_from(rows - 1).unwrap()).build().unwrap().map(Result::unwrap).collect();
+    let properties =
+        parquet::file::properties::WriterProperties::builder().set_created_by("aegis datapack".into()).build();
+    let options = parquet::arrow::arrow_writer::ArrowWriterOptions::new()
+        .with_properties(properties)
+        .with_skip_arrow_metadata(true);
+    std::fs::remove_file(file).unwrap();
+    let mut writer = ArrowWriter::try_new_with_options(std::fs::File::create(file).unwrap(), schema, options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+}
+
+/// What is red: each question and classifier whose interval does not hold chance, or is too wide to say anything.
+fn verdicts(packs: &[Labelled], features: &[Metadata]) -> Vec<String> {
+    let mut red = Vec::new();
+    let samples = |label: &dyn Fn(&Labelled) -> Option<String>| -> Vec<Sample> {
+        let all = packs.iter().zip(features);
+        all.filter_map(|(pack, features)| {
+            Some(Sample { pair: pack.pair, learnt: pack.learnt, features: features.clone(), label: label(pack)? })
+        })
+        .collect()
+    };
+    let questions: [(&str, f64, Vec<Sample>); 3] = [
+        ("fault or none", 0.5, samples(&|pack| Some(if pack.faulty { "fault" } else { "none" }.to_owned()))),
+        ("which family", 1.0 / CAPABILITIES.len() as f64, samples(&|pack| pack.faulty.then(|| pack.family.clone()))),
+        ("which service", 1.0 / SERVICES as f64, samples(&|pack| pack.faulty.then(|| pack.service.clone()))),
+    ];
+    for (question, chance, samples) in questions {
+        for (name, learn) in CLASSIFIERS {
+            let (hits, n) = judge(&samples, *learn);
+            let (low, high) = clopper_pearson(hits, n, CONFIDENCE);
+            let accuracy = hits / n;
+            let line = format!("{question}, {name}: {accuracy:.3} [{low:.3}, {high:.3}], chance {chance:.3}, n {n}");
+            println!("{line}");
+            let wide = accuracy - low > WIDEST || high - accuracy > WIDEST;
+            if wide || chance < low || chance > high {
+                red.push(line);
+            }
+        }
+    }
+    red
+}
+
+/// Predicts a label.
+type Model = Box<dyn Fn(&Metadata) -> String>;
+type Learn = fn(&[&Sample]) -> Model;
+
+const CLASSIFIERS: &[(&str, Learn)] = &[("best single feature", best_feature), ("naive Bayes", naive_bayes)];
+
+/// Right answers and questions on the pairs that the classifier did not see. A pair is one question: half of it is right when
+/// its two packs look the same.
+fn judge(samples: &[Sample], learn: Learn) -> (f64, f64) {
+    let (seen, unseen): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.learnt);
+    let model = learn(&seen);
+    let mut pairs: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for sample in unseen {
+        let (hits, packs) = pairs.entry(sample.pair).or_default();
+        *hits += f64::from(u8::from(model(&sample.features) == sample.label));
+        *packs += 1.0;
+    }
+    (pairs.values().map(|(hits, packs)| hits / packs).sum(), pairs.len() as f64)
+}
+
+/// The value of a feature as a class: texts as they are, numbers by quarter of what was seen.
+#[derive(Clone)]
+struct Classes {
+    name: String,
+    bounds: Vec<f64>,
+}
+
+impl Classes {
+    fn all(samples: &[&Sample]) -> Vec<Self> {
+        let names: BTreeSet<&String> = samples.iter().flat_map(|sample| sample.features.keys()).collect();
+        names.into_iter().map(|name| Self { name: name.clone(), bounds: bounds(samples, name) }).collect()
+    }
+
+    fn of(&self, features: &Metadata) -> String {
+        match features.get(&self.name) {
+            None => "absent".into(),
+            Some(Feature::Text(text)) => text.clone(),
+            Some(Feature::Number(value)) => self.bounds.iter().filter(|bound| value > bound).count().to_string(),
+        }
+    }
+}
+
+fn bounds(samples: &[&Sample], name: &str) -> Vec<f64> {
+    let number = |sample: &&Sample| match sample.features.get(name) {
+        Some(Feature::Number(value)) => Some(*value),
+        _ => None,
+    };
+    let mut values: Vec<f64> = samples.iter().filter_map(number).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    // Few values are told apart one by one; many by quarters.
+    match values.len() {
+        0 => Vec::new(),
+        few if few <= 8 => values,
+        many => (1..4).map(|quarter| values[many * quarter / 4]).collect(),
+    }
+}
+
+type Counts = BTreeMap<String, BTreeMap<String, f64>>;
+
+fn count(samples: &[&Sample], classes: &Classes) -> Counts {
+    let mut counts = Counts::new();
+    for sample in samples {
+        *counts.entry(classes.of(&sample.features)).or_default().entry(sample.label.clone()).or_default() += 1.0;
+    }
+    counts
+}
+
+fn most(labels: &BTreeMap<String, f64>) -> (String, f64) {
+    let best = labels.iter().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
+    (best.0.clone(), *best.1)
+}
+
+/// The one feature that would have been right most often, and for each of its values the label that it goes with.
+fn best_feature(samples: &[&Sample]) -> Model {
+    let right = |counts: &Counts| counts.values().map(|labels| most(labels).1).sum::<f64>();
+    let tables = Classes::all(samples).into_iter().map(|classes| (count(samples, &classes), classes));
+    // A value of its own for each pack is right about all of them and says nothing about the next one.
+    let useful = tables.filter(|(counts, _)| counts.len() * 2 <= samples.len());
+    let (counts, classes) = useful.max_by(|a, b| right(&a.0).total_cmp(&right(&b.0))).unwrap();
+    let fallback = samples[0].label.clone();
+    Box::new(move |features| {
+        counts.get(&classes.of(features)).map_or_else(|| fallback.clone(), |labels| most(labels).0)
+    })
+}
+
+/// All features together, as if each spoke for itself.
+fn naive_bayes(samples: &[&Sample]) -> Model {
+    let tables: Vec<(Classes, Counts)> =
+        Classes::all(samples).into_iter().map(|classes| (classes.clone(), count(samples, &classes))).collect();
+    let mut labels: BTreeMap<String, f64> = BTreeMap::new();
+    samples.iter().for_each(|sample| *labels.entry(sample.label.clone()).or_default() += 1.0);
+    Box::new(move |features| {
+        let score = |label: &String, total: f64| {
+            let of = |(classes, counts): &(Classes, Counts)| {
+                let with =
+                    counts.get(&classes.of(features)).and_then(|labels| labels.get(label)).copied().unwrap_or(0.0);
+                ((with + 1.0) / (total + counts.len() as f64 + 1.0)).ln()
+            };
+            total.ln() + tables.iter().map(of).sum::<f64>()
+        };
+        let best = labels.iter().max_by(|a, b| score(a.0, *a.1).total_cmp(&score(b.0, *b.1)));
+        best.unwrap().0.clone()
+    })
+}
