@@ -9,6 +9,7 @@ mod ingest;
 mod process;
 mod rounds;
 mod seed;
+mod settings;
 mod sim;
 
 use std::collections::BTreeMap;
@@ -133,6 +134,8 @@ fn all() -> Result<Vec<Bench>> {
         bench("seed-lint", seed::lint),
         bench("seed-plan", seed::plan),
         bench("seed-plan-scale", seed::scale),
+        bench("register", settings::register),
+        bench("settings", settings::measure),
         bench("build", build::measure),
     ]);
     Ok(benches)

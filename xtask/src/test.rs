@@ -16,9 +16,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     // A missing database is not fatal here: the tests that need it list themselves as not run, which fails in CI.
-    tools::ensure_debian("mariadbd", "mariadb-server")?;
-    tools::ensure_debian("etcd", "etcd-server")?;
-    tools::ensure_debian("etcdctl", "etcd-client")?;
+    let servers = tools::ensure_debian("mariadbd", "mariadb-server")?
+        & tools::ensure_debian("etcd", "etcd-server")?
+        & tools::ensure_debian("etcdctl", "etcd-client")?;
     let provisioned = provision::in_background();
     let nextest = tools::ensure_nextest()?;
     // One build for programs, unit tests and integration tests: the same features, so no dependency is built twice.
@@ -32,19 +32,30 @@ pub fn run(args: &Args) -> Result<()> {
 
     tools::run(tools::cargo().args(["test", "--quiet", "--workspace", "--doc"]))?;
     let provisioned = provisioned.into_iter().filter_map(|tool| tool.join().expect("a tool that fails says so"));
-    let mut runner = std::process::Command::new(nextest);
-    runner
-        .current_dir(tools::root())
-        .args(["nextest", "run", "--workspace", "--no-fail-fast"])
-        .args(&args.rest)
-        .env("AEGIS_BIN_DIR", &binaries)
-        .env("AEGIS_NOT_RUN_DIR", &not_run)
-        .envs(provisioned);
+    let provisioned: Vec<_> = provisioned.collect();
+    let runner = || {
+        let mut runner = std::process::Command::new(&nextest);
+        runner
+            .current_dir(tools::root())
+            .args(["nextest", "run", "--workspace", "--no-fail-fast"])
+            .env("AEGIS_BIN_DIR", &binaries)
+            .env("AEGIS_NOT_RUN_DIR", &not_run)
+            .envs(provisioned.iter().map(|(variable, path)| (variable, path)));
+        runner
+    };
+    // The suite of the server once more on MariaDB and etcd: the same tests. `store` and `settings` run on both by themselves.
+    let mut again = runner();
+    again.args(["-E", "package(server) & kind(test)"]).env("AEGIS_TEST_SERVERS", "1");
+    let again = (servers && args.rest.is_empty()).then(|| again.status()).transpose();
+    let again = again.context("cannot start cargo-nextest")?;
     // The list comes first, so that the runner's summary is the last thing printed when all is well.
-    let status = runner.status().context("cannot start cargo-nextest")?;
+    let status = runner().args(&args.rest).status().context("cannot start cargo-nextest")?;
     let reasons = reasons(&not_run)?;
     for reason in &reasons {
         println!("not run: {reason}");
+    }
+    if again.is_some_and(|status| !status.success()) {
+        bail!("the server's tests failed on MariaDB and etcd");
     }
     if !status.success() {
         bail!("the tests failed");

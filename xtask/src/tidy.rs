@@ -70,7 +70,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["api", "client", "model", "seed", "system"]),
-    ("xtask", &[]),
+    ("xtask", &["testkit"]),
 ];
 
 /// Crates that only tests use.

@@ -22,6 +22,7 @@ pub mod otel;
 pub mod project;
 pub mod run;
 pub mod seed;
+pub mod setting;
 pub mod spec;
 pub mod submit;
 pub mod system;

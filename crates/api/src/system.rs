@@ -94,6 +94,9 @@ pub struct LayerStatus {
     pub state: LayerState,
     /// What was read there, in words.
     pub observed: String,
+    /// Where it was read.
+    #[serde(default)]
+    pub source: String,
     /// What to do when the state is not good.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fix: Option<String>,
@@ -201,14 +204,26 @@ pub struct SettingValue {
     pub owner: String,
 }
 
-/// Registers a system from a seed: all five layers, or none.
+/// Asks which systems can be registered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegistrableRequest {
+    /// The files of a seed's environment, text by name; none for the systems that the server knows.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+}
+
+/// Registers a system: all five layers, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegisterRequest {
     pub name: String,
     /// Name of the seed's environment folder; recorded.
+    #[serde(default)]
     pub env: String,
-    /// The environment folder's files: `data.yaml` and the overlays, text by name.
+    /// The environment folder's files: `data.yaml` and the overlays, text by name. None: the system is declared by what the
+    /// server knows about it.
+    #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Replace a registration that is there; without it that is a conflict.
     #[serde(default)]

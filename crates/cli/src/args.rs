@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel,
-    pedestal, point, run, seed, system, task,
+    pedestal, point, run, seed, settings, system, task,
 };
 use crate::duration::parse_positive;
 use crate::output::Format;
@@ -80,6 +80,9 @@ pub enum Command {
     /// What a system's workload is installed with
     #[command(subcommand)]
     Pedestal(pedestal::Command),
+    /// Runtime settings: live values, their history, and where they are published
+    #[command(subcommand)]
+    Settings(settings::Command),
     /// Submit runs
     #[command(subcommand)]
     Inject(inject::Command),

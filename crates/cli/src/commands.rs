@@ -17,6 +17,7 @@ pub mod pedestal;
 pub mod point;
 pub mod run;
 pub mod seed;
+pub mod settings;
 pub mod status;
 pub mod system;
 pub mod task;
@@ -63,6 +64,7 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::KillSwitch(command) => kill_switch::run(command, session),
         Command::Otel(command) => otel::run(command, session),
         Command::Board(arguments) => board::run(arguments, session),
+        Command::Settings(command) => settings::run(command, session),
         Command::Status => status::run(session),
         Command::Doctor(arguments) => doctor::run(&arguments, session),
         Command::System(system::Command::Lint { .. }) | Command::Completions { .. } | Command::Schema(_) => {

@@ -1,5 +1,6 @@
 //! The calls, one method each. Names or ids are accepted wherever a path names a thing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::algorithm::{
@@ -22,9 +23,13 @@ use api::seed::{
     ApplyReply, ApplyRequest, DriftReply, ExportReply, PlanReply, PlanRequest, Proof, RestartReply, SeedQuery,
     SeedRevision, SeedRevisionDetail,
 };
+use api::setting::{
+    AdoptRequest, Change, ChangeQuery, Changes, Restored, RollbackRequest, SetRequest, Setting, SettingQuery, Tree,
+};
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{
-    PedestalVersion, RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest,
+    PedestalVersion, RegisterReport, RegisterRequest, RegistrableRequest, System, SystemDetail, UnregisterReport,
+    UpdateRequest,
 };
 use api::task::{LogLine, Task, TaskDetail, TaskQuery};
 use api::{Page, PageQuery, doctor};
@@ -104,12 +109,58 @@ impl Client {
         self.send("POST", &path(&["systems", "register"]), request)
     }
 
+    /// The systems that a seed declares, or without files those that the server knows.
+    pub fn registrable(&self, files: &BTreeMap<String, String>) -> Result<Vec<String>> {
+        let request = RegistrableRequest { files: files.clone() };
+        self.send("POST", &path(&["systems", "registrable"]), &request)
+    }
+
     pub fn set_enabled(&self, name: &str, enabled: bool) -> Result<System> {
         self.send("PUT", &path(&["systems", name]), &UpdateRequest { status: i32::from(enabled) })
     }
 
     pub fn unregister(&self, name: &str) -> Result<UnregisterReport> {
         self.delete(&path(&["systems", name]))
+    }
+
+    pub fn settings(&self, query: &SettingQuery) -> Result<Page<Setting>> {
+        self.get(&path(&["settings"]), query)
+    }
+
+    pub fn setting(&self, key: &str) -> Result<Setting> {
+        self.get(&path(&["settings", key]), &())
+    }
+
+    pub fn set_setting(&self, key: &str, request: &SetRequest) -> Result<Setting> {
+        self.send("PUT", &path(&["settings", key]), request)
+    }
+
+    pub fn setting_history(&self, key: &str) -> Result<Vec<Change>> {
+        self.get(&path(&["settings", key, "history"]), &())
+    }
+
+    pub fn roll_back_setting(&self, key: &str, revision: i64) -> Result<Setting> {
+        self.send("POST", &path(&["settings", key, "rollback"]), &RollbackRequest { revision })
+    }
+
+    pub fn setting_changes(&self, query: &ChangeQuery) -> Result<Changes> {
+        self.get(&path(&["settings", "changes"]), query)
+    }
+
+    pub fn settings_status(&self) -> Result<api::setting::Status> {
+        self.get(&path(&["settings", "status"]), &())
+    }
+
+    pub fn settings_tree(&self) -> Result<Tree> {
+        self.get(&path(&["settings", "tree"]), &())
+    }
+
+    pub fn adopt_settings(&self, revision: i64) -> Result<api::setting::Status> {
+        self.send("POST", &path(&["settings", "adopt"]), &AdoptRequest { revision })
+    }
+
+    pub fn restore_settings(&self) -> Result<Restored> {
+        self.send("POST", &path(&["settings", "restore"]), &())
     }
 
     pub fn points(&self, system: &str, query: &PointQuery) -> Result<Page<Point>> {

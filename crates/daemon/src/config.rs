@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use model::{ErrorKind, Problem, Result, nearest};
 use serde::Deserialize;
@@ -28,6 +30,12 @@ pub struct Config {
     pub telemetry_gib: u64,
     /// `sqlite:PATH` or `mysql://…`; absent = SQLite inside the data folder.
     pub store: Option<String>,
+    /// Where live settings are published: `sql` = kept in the store alone, or `etcd://HOST:PORT[/PREFIX]`.
+    pub settings: String,
+    /// Folder of chart archives; absent = `charts` inside the data folder.
+    pub charts: Option<PathBuf>,
+    /// How long a database server or an etcd may take to answer, seconds.
+    pub answer_seconds: u64,
     /// How many tasks this process runs at once.
     pub workers: usize,
     /// A folder of systems that adds to and overrides the built-in ones.
@@ -38,6 +46,8 @@ pub struct Config {
     pub algorithm_memory_mib: u64,
 }
 
+/// Live settings are kept in the store alone.
+pub const IN_STORE: &str = "sql";
 /// More tasks at once than any machine runs well.
 const MOST_WORKERS: u64 = 1024;
 /// A day.
@@ -48,6 +58,8 @@ const MOST_MEMORY_MIB: u64 = 16 * 1024 * 1024;
 const MOST_HOURS: u64 = 100 * 365 * 24;
 /// A year.
 const MOST_MINUTES: u64 = 365 * 24 * 60;
+/// An answer that took longer is of no use to anybody who waits for it.
+const MOST_ANSWER_SECONDS: u64 = 600;
 /// 1 PiB.
 const MOST_GIB: u64 = 1024 * 1024;
 
@@ -63,6 +75,9 @@ impl Default for Config {
             telemetry_hours: 30 * 24,
             telemetry_gib: 50,
             store: None,
+            settings: IN_STORE.to_owned(),
+            charts: None,
+            answer_seconds: 10,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(1, 8)),
             systems: None,
             algorithm_seconds: 300,
@@ -94,6 +109,9 @@ const KEYS: &[&str] = &[
     "telemetry_hours",
     "telemetry_gib",
     "store",
+    "settings",
+    "charts",
+    "answer_seconds",
     "workers",
     "systems",
     "algorithm_seconds",
@@ -136,6 +154,9 @@ impl Config {
             ("telemetry_hours", self.telemetry_hours.to_string()),
             ("telemetry_gib", self.telemetry_gib.to_string()),
             ("store", or(self.store.as_deref().map(store::redacted), "SQLite in the data folder")),
+            ("settings", redacted_settings(&self.settings)),
+            ("charts", or(self.charts.as_ref().map(|folder| folder.display().to_string()), "in the data folder")),
+            ("answer_seconds", self.answer_seconds.to_string()),
             ("workers", self.workers.to_string()),
             ("systems", or(self.systems.as_ref().map(|folder| folder.display().to_string()), "the built-in ones")),
             ("algorithm_seconds", self.algorithm_seconds.to_string()),
@@ -158,7 +179,9 @@ impl Config {
             ("otlp_future_minutes", self.otlp_future_minutes, MOST_MINUTES),
             ("telemetry_hours", self.telemetry_hours, MOST_HOURS),
             ("telemetry_gib", self.telemetry_gib, MOST_GIB),
+            ("answer_seconds", self.answer_seconds, MOST_ANSWER_SECONDS),
         ];
+        self.check_settings(name)?;
         let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| !(1..=*most).contains(value)) else {
             return Ok(());
         };
@@ -167,6 +190,50 @@ impl Config {
             .found(format!("{key} = {value}"))
             .expected(format!("1 to {most}")))
     }
+}
+
+impl Config {
+    fn check_settings(&self, name: &str) -> Result<()> {
+        if self.settings == IN_STORE || self.settings.starts_with("etcd://") {
+            return Ok(());
+        }
+        // Only the scheme is repeated: the rest may hold a password.
+        let scheme = self.settings.split(':').next().unwrap_or_default();
+        Err(Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
+            .place(name.to_owned())
+            .found(format!("settings = `{scheme}...`"))
+            .expected("`sql`, or `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX]`"))
+    }
+
+    /// The store's address.
+    pub fn store_url(&self) -> String {
+        self.store.clone().unwrap_or_else(|| format!("sqlite:{}", self.data.join("aegis.db").display()))
+    }
+
+    /// The folder of chart archives.
+    pub fn charts_folder(&self) -> PathBuf {
+        self.charts.clone().unwrap_or_else(|| self.data.join("charts"))
+    }
+
+    /// How long an outside part may take to answer.
+    pub fn answer(&self) -> Duration {
+        Duration::from_secs(self.answer_seconds)
+    }
+
+    /// Where live settings are published, if they are. To be called inside a runtime.
+    ///
+    /// # Errors
+    /// `settings.address_malformed`.
+    pub fn source(&self) -> Result<Option<Arc<dyn settings::Source>>> {
+        if self.settings == IN_STORE {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(settings::Etcd::open(&self.settings, self.answer())?)))
+    }
+}
+
+fn redacted_settings(settings: &str) -> String {
+    if settings == IN_STORE { "in the store alone".to_owned() } else { store::redacted(settings) }
 }
 
 fn check_keys(text: &str, name: &str) -> Result<()> {
@@ -220,6 +287,7 @@ mod tests {
             "algorithm_seconds = 9223372036854775807",
             "algorithm_memory_mib = 0",
             "algorithm_memory_mib = 99999999999999",
+            "answer_seconds = 0",
         ] {
             let problem = Config::parse(text, "aegis.toml").err().unwrap();
             assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("config.wrong_value", Some(text)));
@@ -233,5 +301,9 @@ mod tests {
         let shown = Config::parse(text, "aegis.toml").map(|config| config.shown()).unwrap();
         assert!(KEYS.iter().all(|key| shown.lines().any(|line| line.starts_with(key))), "{shown}");
         assert!(shown.contains("mysql://aegis:***@db:3306/aegis") && !shown.contains("pa55w0rd"), "{shown}");
+        let etcd = Config::parse("settings = \"etcd://me:pa55w0rd@etcd:2379/x\"", "aegis.toml").ok().unwrap().shown();
+        assert!(etcd.contains("etcd://me:***@etcd:2379/x") && !etcd.contains("pa55w0rd"), "{etcd}");
+        let wrong = Config::parse("settings = \"zookeeper://me:pa55w0rd@z\"", "aegis.toml").err().unwrap();
+        assert!(wrong.code == "config.wrong_value" && !wrong.to_string().contains("pa55w0rd"), "{wrong}");
     }
 }

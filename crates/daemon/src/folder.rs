@@ -89,6 +89,27 @@ impl DataFolder {
     }
 }
 
+/// Takes the lock of a database file that lies outside of the data folder: one file, one daemon, as for the folder.
+///
+/// # Errors
+/// `data.locked` when another daemon uses the file, `data.unusable` when the lock cannot be made.
+pub fn lock_database(database: &Path) -> Result<File> {
+    let mut file = database.as_os_str().to_owned();
+    file.push(".lock");
+    let file = PathBuf::from(file);
+    let mut options = OpenOptions::new();
+    let lock = options.create(true).truncate(false).read(true).write(true).open(&file);
+    let mut lock = lock.map_err(|error| unusable(database, error))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(locked(database, &file)),
+        Err(TryLockError::Error(error)) => return Err(unusable(database, error)),
+    }
+    let written = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+    written.map_err(|error| unusable(database, error))?;
+    Ok(lock)
+}
+
 fn locked(path: &Path, file: &Path) -> Problem {
     let owner = std::fs::read_to_string(file).unwrap_or_default();
     let found = match owner.trim() {

@@ -3,6 +3,7 @@
 mod bench_send;
 mod bond;
 mod config;
+mod config_check;
 mod confine;
 mod contracts;
 mod demo;
@@ -77,6 +78,9 @@ struct ServeArgs {
     /// State store: `sqlite:PATH` or `mysql://…`.
     #[arg(long)]
     store: Option<String>,
+    /// Live settings: `sql` keeps them in the store alone, `etcd://HOST:PORT[/PREFIX]` publishes them.
+    #[arg(long)]
+    settings: Option<String>,
     /// Folder of systems that adds to and overrides the built-in ones.
     #[arg(long, value_name = "DIR")]
     systems: Option<PathBuf>,
@@ -87,7 +91,7 @@ struct ServeArgs {
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Say what a configuration file sets, or what is wrong with it.
+    /// Say what a configuration file sets and try each outside part of it, without changing anything.
     Check { file: PathBuf },
 }
 
@@ -110,10 +114,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(&args.resolve()?),
         Command::Demo(args) => demo(&args),
-        Command::Config(ConfigCommand::Check { file }) => {
-            print!("{}", Config::read(&file)?.shown());
-            Ok(())
-        }
+        Command::Config(ConfigCommand::Check { file }) => config_check::run(&Config::read(&file)?),
         Command::Sim(command) => simulate::run(command),
         Command::Datapack(command) => pack::run(command),
         Command::BenchSend(args) => bench_send::run(&args),
@@ -144,6 +145,7 @@ impl ServeArgs {
         config.otlp_grpc = self.otlp_grpc.or(config.otlp_grpc);
         config.otlp_http = self.otlp_http.or(config.otlp_http);
         config.store = self.store.or(config.store);
+        config.settings = self.settings.unwrap_or(config.settings);
         config.systems = self.systems.or(config.systems);
         config.check("the command line")?;
         Ok(config)

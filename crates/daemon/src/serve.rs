@@ -23,6 +23,8 @@ use crate::folder::DataFolder;
 /// A daemon that is up. Dropping it does not stop it; [`Running::stop`] does.
 struct Running {
     folder: DataFolder,
+    /// The lock of a database file outside of the folder.
+    database: Option<std::fs::File>,
     file: ServerFile,
     announced: Vec<PathBuf>,
     stop: watch::Sender<bool>,
@@ -103,7 +105,12 @@ async fn start(config: &Config) -> Result<Running> {
     let incarnation = incarnation(&folder)?;
 
     let url = config.store.clone().unwrap_or_else(|| format!("sqlite:{}", folder.path().join("aegis.db").display()));
-    let store = store::Store::connect(&url).await?;
+    let database = config.store.as_ref().and_then(|url| store::sqlite_file(url)).map(crate::folder::lock_database);
+    let database = database.transpose()?;
+    let store = store::Store::connect_within(&url, config.answer()).await?;
+    if let Some(source) = config.source()? {
+        store.publish_to(source);
+    }
     store.migrate().await?;
     // Only one process can hold the data folder, so whoever worked here before is gone.
     store.enter(&incarnation).await?;
@@ -129,6 +136,7 @@ async fn start(config: &Config) -> Result<Running> {
         cluster: Arc::clone(&cluster),
         signals: signals.clone(),
         packs: packs.clone(),
+        charts: charts(config, &folder)?,
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
         data: folder.path().to_owned(),
         incarnation: incarnation.id,
@@ -161,6 +169,8 @@ async fn start(config: &Config) -> Result<Running> {
         otlp_http = listening.http.map(|address| address.to_string());
     }
     tasks.push(("telemetry upkeep", tokio::spawn(upkeep(signals, keep(config), until(stopped.clone())))));
+    let following = app.clone().follow_settings(incarnation.clone(), until(stopped.clone()));
+    tasks.push(("settings", tokio::spawn(following)));
     tasks.push(("API", tokio::spawn(server::serve(listener, app, until(stopped.clone())))));
     tasks.push(("worker", tokio::spawn(worker::run(parts, stopped))));
 
@@ -174,7 +184,14 @@ async fn start(config: &Config) -> Result<Running> {
         data: folder.path().to_owned(),
     };
     let announced = announce(&folder, &file)?;
-    Ok(Running { folder, file, announced, stop, tasks })
+    Ok(Running { folder, database, file, announced, stop, tasks })
+}
+
+/// The folder of chart archives, made when it is not there.
+fn charts(config: &Config, folder: &DataFolder) -> Result<PathBuf> {
+    let Some(charts) = &config.charts else { return folder.inner("charts") };
+    std::fs::create_dir_all(charts).map_err(|error| unwritable(charts, error))?;
+    Ok(charts.clone())
 }
 
 /// The limits of what is received.
@@ -331,6 +348,7 @@ impl Running {
                 std::fs::remove_file(path).map_err(|error| unwritable(path, error))?;
             }
         }
+        drop(self.database);
         tracing::info!(data = %self.folder.path().display(), "stopped");
         Ok(())
     }

@@ -38,6 +38,7 @@ pub use digest::{canonical, of_bytes as digest_of_bytes, of_value as digest_of_v
 pub use export::export;
 pub use finding::{Finding, Findings, Severity};
 pub use keypath::{KeyPath, Segment};
+pub use names::meant as code_meant_by;
 pub use overlay::Overlay;
 pub use parameter::{Parameter, Template, TemplateError, ValueSource};
 pub use plan::{Change, ChangeKind, Consent, Consents, Impact, Plan, PlanLayer, ValueChange, words};

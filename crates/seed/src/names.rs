@@ -23,7 +23,7 @@ pub(crate) fn retired(wrong: &str) -> Option<&'static str> {
 }
 
 /// The code that is meant: a known other name of it, else one that goes on after `wrong`, else the nearest.
-pub(crate) fn meant<'a>(wrong: &str, codes: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub fn meant<'a>(wrong: &str, codes: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let longer = || codes.clone().into_iter().find(|code| wrong.len() > 2 && code.starts_with(wrong));
     retired(wrong).or_else(longer).or_else(|| model::nearest(wrong, codes.clone()))
 }

@@ -26,6 +26,7 @@ mod release;
 mod run;
 mod scores;
 mod seed;
+mod setting;
 mod submit;
 mod system;
 mod task;
@@ -58,6 +59,8 @@ pub struct Parts {
     pub signals: telemetry::SignalStore,
     /// Folder of the published datapacks.
     pub packs: PathBuf,
+    /// Folder of the chart archives, each named by its SHA-256.
+    pub charts: PathBuf,
     pub limits: ExecutionLimits,
     /// The data folder; the file with the administrator's token is in it.
     pub data: PathBuf,
@@ -82,6 +85,7 @@ struct Inner {
     closing: watch::Sender<bool>,
     /// Held while a seed is applied here; the duty's lease keeps other processes out.
     applying: tokio::sync::Mutex<()>,
+    followed: watch::Sender<setting::Followed>,
 }
 
 impl App {
@@ -97,9 +101,11 @@ impl App {
         let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
         let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);
+        let (followed, _) = watch::channel(setting::Followed::default());
         let (started, started_at) = (Instant::now(), WallTime::now());
         let applying = tokio::sync::Mutex::new(());
-        let app = Self { inner: Arc::new(Inner { parts, tokens, access, started, started_at, closing, applying }) };
+        let inner = Inner { parts, tokens, access, started, started_at, closing, applying, followed };
+        let app = Self { inner: Arc::new(inner) };
         app.reserve_namespaces().await?;
         Ok(app)
     }
@@ -116,6 +122,11 @@ impl App {
 
     fn closing(&self) -> watch::Receiver<bool> {
         self.inner.closing.subscribe()
+    }
+
+    /// What following settings came to last.
+    fn followed(&self) -> &watch::Sender<setting::Followed> {
+        &self.inner.followed
     }
 
     pub(crate) fn tokens(&self) -> &Tokens {
@@ -144,6 +155,10 @@ impl App {
 
     fn packs(&self) -> &Path {
         &self.inner.parts.packs
+    }
+
+    fn charts(&self) -> &Path {
+        &self.inner.parts.charts
     }
 
     fn data(&self) -> &Path {

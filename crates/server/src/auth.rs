@@ -25,6 +25,8 @@ use crate::reply::Refusal;
 /// Name of the administrator's token in the store, and its file.
 const ADMIN: &str = "admin";
 const FILE: &str = "admin.token";
+/// What is stored of that token, kept beside its file: several data folders may share one store, and each replaces its own.
+const HASH_FILE: &str = "admin.hash";
 
 /// The caller of a request.
 #[derive(Debug, Clone)]
@@ -90,7 +92,7 @@ impl Tokens {
             Err(error) => Err(Problem::new(ErrorKind::Unauthenticated, "token.file_missing", error.to_string())),
         };
         match kept {
-            Ok(_) => {}
+            Ok(_) => tokens.keep_hash(fs::read_to_string(&tokens.file).unwrap_or_default().trim())?,
             Err(problem) if problem.kind == ErrorKind::Unauthenticated => tokens.replace_admin().await?,
             Err(problem) => return Err(problem),
         }
@@ -103,16 +105,13 @@ impl Tokens {
 
     async fn replace_admin(&self) -> Result<()> {
         let token = fresh_secret("aegis");
+        let before = fs::read_to_string(self.file.with_file_name(HASH_FILE)).unwrap_or_default();
         // The file first: a token that is stored and that nobody has would lock everybody out.
-        write_private(&self.file, &token).map_err(|error| {
-            Problem::new(ErrorKind::Missing, "token.file_unwritable", "the administrator's token cannot be written")
-                .place(self.file.display().to_string())
-                .found(error.to_string())
-        })?;
-        let from_file = |old: &&Token| old.origin == TokenOrigin::File && old.revoked_at.is_none();
-        for old in self.store.tokens().await?.iter().filter(from_file) {
+        write_private(&self.file, &token).map_err(|error| unwritable(&self.file, &error))?;
+        if let Ok(old) = self.store.authenticate(before.trim()).await {
             self.store.revoke_token(old.id).await?;
         }
+        self.keep_hash(&token)?;
         let admin = NewToken {
             name: ADMIN.to_owned(),
             role: TokenRole::Admin,
@@ -122,6 +121,14 @@ impl Tokens {
         };
         self.store.add_token(&admin, &secret_hash(&token)).await?;
         Ok(())
+    }
+
+    fn keep_hash(&self, token: &str) -> Result<()> {
+        let file = self.file.with_file_name(HASH_FILE);
+        if fs::read_to_string(&file).is_ok_and(|kept| kept.trim() == secret_hash(token)) {
+            return Ok(());
+        }
+        write_private(&file, &secret_hash(token)).map_err(|error| unwritable(&file, &error))
     }
 
     fn authenticate(&self, token: &str) -> BoxFuture<'static, Result<Token>> {
@@ -141,6 +148,12 @@ impl Tokens {
         let found = self.authenticate(token).await;
         found.map(Caller).map_err(|problem| problem.place("header Authorization"))
     }
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Problem {
+    Problem::new(ErrorKind::Missing, "token.file_unwritable", "the administrator's token cannot be written")
+        .place(file.display().to_string())
+        .found(error.to_string())
 }
 
 /// Layer of every route but the open ones.

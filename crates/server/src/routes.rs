@@ -18,6 +18,7 @@ mod otel;
 mod project;
 mod run;
 mod seed;
+mod setting;
 mod stream;
 mod submit;
 mod system;
@@ -60,6 +61,7 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(doctor::doctor))
         .routes(routes!(system::list))
         .routes(routes!(system::register))
+        .routes(routes!(system::registrable))
         .routes(routes!(system::show, system::update, system::unregister))
         .routes(routes!(system::versions))
         .routes(routes!(system::set_version))
@@ -71,6 +73,15 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(seed::proof))
         .routes(routes!(seed::restart_slots))
         .routes(routes!(seed::export))
+        .routes(routes!(setting::list))
+        .routes(routes!(setting::status))
+        .routes(routes!(setting::changes))
+        .routes(routes!(setting::tree))
+        .routes(routes!(setting::adopt))
+        .routes(routes!(setting::restore))
+        .routes(routes!(setting::show, setting::set))
+        .routes(routes!(setting::history))
+        .routes(routes!(setting::roll_back))
         .routes(routes!(otel::check))
         .routes(routes!(fault::points))
         .routes(routes!(fault::point))

@@ -7,6 +7,7 @@ mod catalogue;
 mod contract;
 mod declaration;
 mod etcd;
+pub mod judge;
 pub mod source;
 
 pub use backend::{Backend, Change, Expect, Live, Owner};

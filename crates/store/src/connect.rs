@@ -20,6 +20,8 @@ use sea_orm::{
 use tokio::sync::watch;
 
 use crate::failure::{Failure, Work, is_contention, may_end_transaction};
+use crate::patience::Patient;
+use crate::publish::Publishing;
 
 /// How long a statement waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,11 +42,12 @@ struct Inner {
     /// Never shown: it may hold a password.
     url: String,
     backend: DbBackend,
-    read: DatabaseConnection,
-    write: DatabaseConnection,
+    read: Patient,
+    write: Patient,
     /// Claims of one process come one after the other: they would only contend for the same oldest task.
     claims: tokio::sync::Mutex<()>,
     changes: watch::Sender<u64>,
+    publishing: Publishing,
 }
 
 /// Which database a store speaks to.
@@ -57,14 +60,22 @@ pub enum Backend {
 impl Store {
     /// Opens a database. Nothing is created in it: [`Store::migrate`] does that.
     ///
-    /// `sqlite:PATH` (the file is made when absent), `sqlite::memory:`, or `mysql://USER:PASSWORD@HOST:PORT/DATABASE`
+    /// `sqlite:PATH` or `sqlite://PATH` (the file is made when absent), `sqlite::memory:`, or `mysql://USER:PASSWORD@HOST:PORT/DATABASE`
     /// (also `mariadb://`).
     ///
     /// # Errors
     /// `store.address_unknown` for another scheme, `store.address_malformed`; `store.unreachable`, `store.refused`,
     /// `store.unreadable`.
     pub async fn connect(url: &str) -> Result<Self> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
+        Self::connect_within(url, CONNECT_TIMEOUT).await
+    }
+
+    /// [`Store::connect`] to a server that has this long to answer a statement; a whole transaction has six times as long.
+    ///
+    /// # Errors
+    /// As [`Store::connect`]. Later calls end with `store.unreachable` when the server does not answer in time.
+    pub async fn connect_within(url: &str, limit: Duration) -> Result<Self> {
+        if let Some(path) = sqlite_path(url) {
             return Self::connect_sqlite(url, path).await;
         }
         let rest = url.strip_prefix("mariadb://").or_else(|| url.strip_prefix("mysql://"));
@@ -85,28 +96,40 @@ impl Store {
                 Problem::new(ErrorKind::Invalid, "store.address_malformed", "the database's address cannot be read");
             return Err(problem.expected("`mysql://USER:PASSWORD@HOST:PORT/DATABASE`, percent-encoded where needed"));
         }
-        let pool = open(mysql_options(&url, MYSQL_CONNECTIONS)).await?;
-        Ok(Self::new(&url, DbBackend::MySql, pool.clone(), pool))
+        let pool = open(mysql_options(&url, MYSQL_CONNECTIONS, limit)).await?;
+        Ok(Self::new(&url, DbBackend::MySql, pool.clone(), pool, Some(limit)))
     }
 
     async fn connect_sqlite(url: &str, path: &str) -> Result<Self> {
         if path == ":memory:" {
             // A database in memory lives in its connection, so there can be only this one.
             let only = open(sqlite_options(None, 1, false)).await?;
-            return Ok(Self::new(url, DbBackend::Sqlite, only.clone(), only));
+            return Ok(Self::new(url, DbBackend::Sqlite, only.clone(), only, None));
         }
         let place = |problem: Problem| problem.place(path.to_owned());
         let file = Path::new(path);
         // The writer comes first: it makes the file and turns the journal to WAL.
         let write = open_writer(file).await.map_err(place)?;
         let read = open(sqlite_options(Some(file), READERS, true)).await.map_err(place)?;
-        Ok(Self::new(url, DbBackend::Sqlite, read, write))
+        Ok(Self::new(url, DbBackend::Sqlite, read, write, None))
     }
 
-    fn new(url: &str, backend: DbBackend, read: DatabaseConnection, write: DatabaseConnection) -> Self {
+    fn new(
+        url: &str,
+        backend: DbBackend,
+        read: DatabaseConnection,
+        write: DatabaseConnection,
+        limit: Option<Duration>,
+    ) -> Self {
+        let (read, write) = (Patient { connection: read, limit }, Patient { connection: write, limit });
         let (changes, _) = watch::channel(0);
         let claims = tokio::sync::Mutex::new(());
-        Self { inner: Arc::new(Inner { url: url.to_owned(), backend, read, write, claims, changes }) }
+        let publishing = Publishing::default();
+        Self { inner: Arc::new(Inner { url: url.to_owned(), backend, read, write, claims, changes, publishing }) }
+    }
+
+    pub(crate) fn publishing(&self) -> &Publishing {
+        &self.inner.publishing
     }
 
     pub fn backend(&self) -> Backend {
@@ -118,13 +141,14 @@ impl Store {
 
     /// Closes every connection. Later calls fail.
     pub async fn close(&self) -> Result<()> {
-        self.inner.read.close_by_ref().await.map_err(Failure::from)?;
-        Ok(self.inner.write.close_by_ref().await.map_err(Failure::from)?)
+        self.inner.read.connection.close_by_ref().await.map_err(Failure::from)?;
+        Ok(self.inner.write.connection.close_by_ref().await.map_err(Failure::from)?)
     }
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<()> {
-        Ok(self.inner.read.ping().await.map_err(Failure::from)?)
+        let read = &self.inner.read;
+        Ok(read.statement(read.connection.ping()).await.map_err(Failure::from)?)
     }
 
     /// Changes whenever this process committed something. Other processes are not seen: poll for those.
@@ -132,7 +156,7 @@ impl Store {
         self.inner.changes.subscribe()
     }
 
-    pub(crate) fn reader(&self) -> &DatabaseConnection {
+    pub(crate) fn reader(&self) -> &Patient {
         &self.inner.read
     }
 
@@ -142,7 +166,7 @@ impl Store {
 
     /// A pool of one connection, for what belongs to a connection rather than to a transaction.
     pub(crate) async fn lone_connection(&self) -> Result<DatabaseConnection> {
-        open(mysql_options(&self.inner.url, 1)).await
+        open(mysql_options(&self.inner.url, 1, self.inner.read.limit.unwrap_or(CONNECT_TIMEOUT))).await
     }
 
     /// Runs `body` in one transaction: all of it is stored, or nothing.
@@ -177,7 +201,7 @@ impl Store {
         if self.inner.backend != DbBackend::Sqlite || self.inner.url == "sqlite::memory:" {
             return;
         }
-        let closed = match self.inner.write.get_sqlite_connection_pool().acquire().await {
+        let closed = match self.inner.write.connection.get_sqlite_connection_pool().acquire().await {
             Ok(connection) => connection.close().await,
             Err(error) => Err(error),
         };
@@ -191,21 +215,31 @@ impl Store {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..Default::default()
         };
-        let transaction = self.inner.write.begin_with_options(immediate).await?;
-        match body(&transaction, PhantomData).await {
+        let write = &self.inner.write;
+        let transaction = write.statement(write.connection.begin_with_options(immediate)).await?;
+        match write.transaction(body(&transaction, PhantomData)).await {
             Ok(value) => {
-                transaction.commit().await?;
+                write.statement(transaction.commit()).await?;
                 Ok(value)
             }
             Err(failure) => {
                 // The failure says more than what the rollback could; a connection that is gone rolls back by itself.
-                if let Err(error) = transaction.rollback().await {
+                if let Err(error) = write.statement(transaction.rollback()).await {
                     tracing::debug!(%error, "a rollback was not acknowledged");
                 }
                 Err(failure)
             }
         }
     }
+}
+
+fn sqlite_path(url: &str) -> Option<&str> {
+    url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"))
+}
+
+/// The file of a database that is one.
+pub fn sqlite_file(url: &str) -> Option<&Path> {
+    sqlite_path(url).filter(|path| *path != ":memory:").map(Path::new)
 }
 
 /// A database's address as it may be shown: with `***` in the place of a password, and of whatever follows the path, where
@@ -298,13 +332,13 @@ const SESSION: [&str; 2] = [
      SESSION innodb_lock_wait_timeout = 10",
 ];
 
-fn mysql_options(url: &str, connections: u32) -> ConnectOptions {
+fn mysql_options(url: &str, connections: u32, limit: Duration) -> ConnectOptions {
     let mut options = ConnectOptions::new(url);
     options
         .max_connections(connections)
         .min_connections(1)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .acquire_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(limit)
+        .acquire_timeout(limit)
         .test_before_acquire(false)
         .test_before_acquire_if_idle_for(Duration::from_secs(30))
         .sqlx_logging(false)

@@ -1,7 +1,7 @@
 //! Named counters. Counting locks the counter's row until the transaction ends, so what counts comes one after the other.
 
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter};
+use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, ExprTrait, IntoActiveModel, QueryFilter, QuerySelect};
 
 use crate::entity::counter::{Column, Entity, Model};
 use crate::failure::{Work, is_duplicate, lost};
@@ -31,4 +31,12 @@ pub(crate) async fn next(tx: &DatabaseTransaction, name: &str) -> Work<i64> {
     }
     let row = Entity::find_by_id(name).one(tx).await?;
     Ok(row.ok_or_else(|| lost("counter"))?.reached)
+}
+
+/// Locks the counter's row until the transaction ends, and says how far it has counted.
+pub(crate) async fn lock(tx: &DatabaseTransaction, name: &str) -> Work<i64> {
+    match Entity::find_by_id(name).lock_exclusive().one(tx).await? {
+        Some(row) => Ok(row.reached),
+        None => next(tx, name).await,
+    }
 }

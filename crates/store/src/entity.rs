@@ -503,6 +503,39 @@ entity!(setting_value = "setting_values" {
     revision: i64,
     changed_by: String,
     changed_at: i64,
+    source_revision: Option<i64>,
+});
+
+entity!(
+    /// A change of settings that is being published beside the store: what to take back if it does not come to its end.
+    setting_publication = "setting_publications" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    id: String,
+    owner: String,
+    what: String,
+    writes: String,
+    started_at: i64,
+});
+
+entity!(
+    /// What a process applies.
+    setting_process = "setting_processes" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    incarnation: String,
+    host: String,
+    pid: i64,
+    role: String,
+    revision: i64,
+    source_revision: Option<i64>,
+    problem: Option<String>,
+    reported_at: i64,
+});
+
+entity!(installation = "installations" {
+    #[sea_orm(primary_key, auto_increment = false)]
+    number: i32,
+    id: String,
+    created_at: i64,
 });
 
 entity!(

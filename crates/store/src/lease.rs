@@ -290,6 +290,7 @@ fn micros(ttl: Duration) -> i64 {
 impl Store {
     /// Makes a process known before it owns anything.
     pub async fn enter(&self, incarnation: &Incarnation) -> Result<()> {
+        self.publishing().owner.get_or_init(|| incarnation.id);
         self.write(|tx, _| {
             Box::pin(async move {
                 let row = entity::incarnation::Model {

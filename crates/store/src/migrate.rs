@@ -35,6 +35,7 @@ impl Store {
             Backend::MySql => self.migrate_mysql().await?,
         };
         self.ensure_project(DEFAULT_PROJECT, "Runs that name no project").await?;
+        self.installation().await?;
         Ok(applied)
     }
 
@@ -49,7 +50,13 @@ impl Store {
 
     async fn migrate_sqlite(&self) -> Result<Vec<&'static str>> {
         let ledger = &render(LEDGER, DbBackend::Sqlite);
-        self.write(|tx, _| Box::pin(async move { Ok(tx.execute_unprepared(ledger).await?) })).await?;
+        self.write(|tx, _| {
+            Box::pin(async move {
+                refuse_foreign(tx).await?;
+                Ok(tx.execute_unprepared(ledger).await?)
+            })
+        })
+        .await?;
         let mut now_applied = Vec::new();
         if self.pending_migrations().await?.is_empty() {
             return Ok(now_applied);
@@ -86,6 +93,7 @@ impl Store {
 
 async fn migrate_locked(lone: &DatabaseConnection) -> Work<Vec<&'static str>> {
     take_lock(lone).await?;
+    refuse_foreign(lone).await?;
     lone.execute_unprepared(&render(LEDGER, DbBackend::MySql)).await?;
     let done = applied(lone).await?;
     let mut now_applied = Vec::new();
@@ -118,6 +126,27 @@ async fn take_lock(lone: &DatabaseConnection) -> Work<()> {
     .expected(format!("its end within {} s", LOCK_WAIT.as_secs()))
     .fix("end that process, then start again")
     .into())
+}
+
+/// Refuses a database that somebody else uses: it has tables, and not the one that says which steps were applied.
+async fn refuse_foreign(db: &impl ConnectionTrait) -> Work<()> {
+    let backend = db.get_database_backend();
+    let sql = match backend {
+        DbBackend::Sqlite => "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+        _ => "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()",
+    };
+    let rows = db.query_all_raw(Statement::from_string(backend, sql)).await?;
+    let mut names = rows.iter().map(|row| row.try_get("", "name")).collect::<Result<Vec<String>, DbErr>>()?;
+    if names.is_empty() || names.iter().any(|name| name == "schema_steps") {
+        return Ok(());
+    }
+    names.sort_unstable();
+    let message = "the database holds tables that Aegis did not make, so nothing is written into it";
+    Err(Problem::new(ErrorKind::Conflict, "store.foreign_database", message)
+        .found(format!("{} tables, such as {}", names.len(), names[..names.len().min(3)].join(", ")))
+        .expected("an empty database, or one of an earlier version of Aegis")
+        .fix("make an empty one and name it in `store`")
+        .into())
 }
 
 /// Names of the steps that were applied; none when the ledger is not there.

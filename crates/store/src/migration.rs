@@ -8,6 +8,7 @@ mod evaluation;
 mod provenance;
 mod registry;
 mod seed;
+mod settings;
 mod work;
 
 /// One step.
@@ -22,7 +23,7 @@ pub(crate) struct Step {
 pub(crate) fn steps() -> impl ExactSizeIterator<Item = &'static Step> {
     static ALL: std::sync::LazyLock<Vec<&'static Step>> = std::sync::LazyLock::new(|| {
         let earlier = work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS);
-        earlier.chain(evaluation::STEPS).chain(seed::STEPS).collect()
+        earlier.chain(evaluation::STEPS).chain(seed::STEPS).chain(settings::STEPS).collect()
     });
     ALL.iter().copied()
 }

@@ -121,10 +121,12 @@ impl Store {
     ) -> Result<Registered> {
         let cell = std::sync::Mutex::new(None);
         let told = &cell;
+        let code = registration.system.code.as_str();
+        let found = &self.found(&registration.settings).await?;
         let result = self
-            .write(|tx, _| {
+            .write_settings(&format!("register {code}"), Some(&keys_of(code)), |tx, _| {
                 Box::pin(async move {
-                    let registered = register(tx, registration, options.force, by).await?;
+                    let registered = register(tx, registration, found, options.force, by).await?;
                     if options.dry_run {
                         // The transaction is what would happen; the error takes it back.
                         *told.lock().expect("no holder of this lock panics") = Some(registered);
@@ -138,7 +140,7 @@ impl Store {
             Err(problem) if problem.code == DRY_RUN => {
                 let registered = cell.into_inner().expect("no holder of this lock panics");
                 let writes = registered.expect("a dry run tells what it did").writes;
-                let there = self.find_system(registration.system.code.as_str()).await?;
+                let there = self.find_system(code).await?;
                 Ok(Registered { id: there.map(|row| SystemId(row.id)), writes })
             }
             other => other,
@@ -174,7 +176,8 @@ impl Store {
     /// `system.unknown`; `system.has_live_runs`.
     pub async fn unregister_system(&self, code: &str, by: &str) -> Result<Unregistered> {
         self.system(code).await?;
-        self.write(|tx, _| Box::pin(async move { unregister(tx, code, by).await })).await
+        let what = format!("unregister {code}");
+        self.write_settings(&what, None, |tx, _| Box::pin(async move { unregister(tx, code, by).await })).await
     }
 
     /// Enables or disables a system: its row, and its setting `status` as an operator's value.
@@ -183,7 +186,8 @@ impl Store {
     /// `system.unknown`.
     pub async fn set_system_enabled(&self, code: &str, enabled: bool, by: &str) -> Result<System> {
         self.system(code).await?;
-        self.write(|tx, _| {
+        let what = format!("{} {code}", if enabled { "enable" } else { "disable" });
+        self.write_settings(&what, None, |tx, _| {
             Box::pin(async move {
                 entity::system::Entity::update_many()
                     .col_expr(Column::Enabled, Expr::value(enabled))
@@ -198,14 +202,26 @@ impl Store {
                     crate::setting::put(tx, &status, value, settings::Owner::Operator, Expect::Anything, by).await?;
                 }
                 let row = entity::system::Entity::find().filter(Column::Code.eq(code)).one(tx).await?;
-                System::read(row.ok_or_else(|| crate::failure::lost("system"))?)
+                let config = settings_of(tx, &keys_of(code)).await?;
+                Ok(System::read(row.ok_or_else(|| crate::failure::lost("system"))?)?.with_live(&config))
             })
         })
         .await
     }
 }
 
-async fn register(tx: &DatabaseTransaction, new: &Registration, force: bool, by: &str) -> Work<Registered> {
+/// The beginning of a system's keys.
+fn keys_of(code: &str) -> String {
+    format!("{}{code}.", settings::SYSTEM_PREFIX)
+}
+
+async fn register(
+    tx: &DatabaseTransaction,
+    new: &Registration,
+    found: &BTreeMap<String, String>,
+    force: bool,
+    by: &str,
+) -> Work<Registered> {
     // Systems share charts, overlays and benchmarks, so registrations come one after the other.
     counter::next(tx, counter::REGISTRY).await?;
     let code = new.system.code.as_str();
@@ -219,7 +235,7 @@ async fn register(tx: &DatabaseTransaction, new: &Registration, force: bool, by:
     let mut writes = Vec::new();
     let id = put_system(tx, &new.system, before, &mut writes).await?;
     for setting in &new.settings {
-        let written = declare(tx, setting, by).await?;
+        let written = declare(tx, setting, found, by).await?;
         let key = setting.declaration.key.clone();
         let value = if setting.declaration.is_secret { "a secret".to_owned() } else { setting.value.clone() };
         writes.push(LayerWrite { layer: Layer::Config, key, value, written });
@@ -357,7 +373,7 @@ pub(crate) async fn unregister(tx: &DatabaseTransaction, code: &str, by: &str) -
 
 /// Live values go with a change that a watch sees; then their declarations.
 async fn remove_settings(tx: &DatabaseTransaction, code: &str, by: &str) -> Work<u64> {
-    let settings = settings_of(tx, &format!("{}{code}.", settings::SYSTEM_PREFIX)).await?;
+    let settings = settings_of(tx, &keys_of(code)).await?;
     for setting in &settings {
         let key = setting.declaration.key.as_str();
         remove(tx, key, Expect::Anything, by).await?;

@@ -1,7 +1,8 @@
 //! What is registered: systems, containers, versions and their revisions, charts, overlays, telemetry contracts.
 
 use model::{ContainerId, Result, SystemCode, SystemId, VersionId, WallTime};
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder};
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, ExprTrait, QueryFilter, QueryOrder};
 use serde_json::Value;
 
 use crate::connect::Store;
@@ -168,6 +169,43 @@ impl System {
     }
 }
 
+impl System {
+    /// With what its live settings say, which an operator may have changed since it was registered.
+    pub(crate) fn with_live(mut self, config: &[Setting]) -> Self {
+        let prefix = format!("{}{}.", settings::SYSTEM_PREFIX, self.code);
+        for setting in config {
+            let Some(live) = &setting.live else { continue };
+            let text = match live.key.strip_prefix(&prefix) {
+                Some("display_name") => &mut self.display_name,
+                Some("ns_pattern") => &mut self.ns_pattern,
+                Some("extract_pattern") => &mut self.extract_pattern,
+                Some("app_label_key") => &mut self.app_label_key,
+                Some("count") => {
+                    self.slot_count = live.value.parse().unwrap_or(self.slot_count);
+                    continue;
+                }
+                _ => continue,
+            };
+            text.clone_from(&live.value);
+        }
+        self
+    }
+}
+
+/// A system is enabled or disabled by an operator's value of its key `status`, wherever that was set.
+pub(crate) async fn follow_status(tx: &DatabaseTransaction, key: &str, value: &str) -> Work<()> {
+    use entity::system::{Column, Entity};
+    let code = key.strip_prefix(settings::SYSTEM_PREFIX).and_then(|rest| rest.strip_suffix(".status"));
+    let Some(code) = code else { return Ok(()) };
+    Entity::update_many()
+        .col_expr(Column::Enabled, Expr::value(value == "1"))
+        .col_expr(Column::Revision, Expr::col(Column::Revision).add(1))
+        .filter(Column::Code.eq(code))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
 impl Chart {
     fn read(row: entity::chart::Model) -> Self {
         Self {
@@ -199,7 +237,12 @@ impl Store {
     /// Every registered system, by code.
     pub async fn systems(&self) -> Result<Vec<System>> {
         let rows = entity::system::Entity::find().order_by_asc(entity::system::Column::Code).all(self.reader()).await;
-        Ok(rows.map_err(Failure::from)?.into_iter().map(System::read).collect::<Work<_>>()?)
+        let systems: Vec<System> = rows.map_err(Failure::from)?.into_iter().map(System::read).collect::<Work<_>>()?;
+        if systems.is_empty() {
+            return Ok(systems);
+        }
+        let config = crate::setting::settings_of(self.reader(), settings::SYSTEM_PREFIX).await?;
+        Ok(systems.into_iter().map(|system| system.with_live(&config)).collect())
     }
 
     /// One registered system.
@@ -292,7 +335,8 @@ async fn read_layers(db: &impl ConnectionTrait, code: &str) -> Work<Layers> {
     let pedestals = database.iter().filter(|container| container.kind == ContainerKind::Pedestal);
     let chart =
         pedestals.flat_map(|container| &container.versions).filter_map(|version| version.chart.clone()).collect();
-    Ok(Layers { registry: row.map(System::read).transpose()?, config, database, chart, telemetry })
+    let registry = row.map(System::read).transpose()?.map(|system| system.with_live(&config));
+    Ok(Layers { registry, config, database, chart, telemetry })
 }
 
 pub(crate) async fn read_container(db: &impl ConnectionTrait, row: entity::container::Model) -> Work<Container> {

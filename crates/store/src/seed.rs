@@ -147,13 +147,14 @@ impl Store {
     /// # Errors
     /// Those of `decide`; `fence.stale` when the duty went to somebody else; those of the writes.
     pub async fn apply_seed(&self, lease: &Lease, revision: i32, by: &str, decide: Decide<'_>) -> Result<SeedWrites> {
-        self.write(|tx, _| {
+        let found = &self.found_anywhere().await?;
+        self.write_settings("apply a seed", None, |tx, _| {
             Box::pin(async move {
                 crate::counter::next(tx, crate::counter::REGISTRY).await?;
                 crate::lease::require(tx, lease).await?;
                 let live = live::read(tx).await?;
                 let writes = decide(&live)?;
-                write::all(tx, &writes, by).await?;
+                write::all(tx, &writes, found, by).await?;
                 let ended = Entity::update_many()
                     .col_expr(Column::State, Expr::value("applied"))
                     .col_expr(Column::Changes, Expr::value(to_json(&writes.changes)))

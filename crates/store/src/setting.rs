@@ -1,6 +1,6 @@
 //! The SQL side of settings: declarations, live values with their owner, and every change with its revision.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use model::{ErrorKind, Problem, Result, WallTime};
@@ -49,11 +49,12 @@ impl Store {
     /// # Errors
     /// Those of [`Declaration::check`]; nothing is stored then.
     pub async fn declare_settings(&self, new: &[NewSetting], by: &str) -> Result<Vec<(String, Written)>> {
-        self.write(|tx, _| {
+        let found = &self.found(new).await?;
+        self.write_settings("declare settings", None, |tx, _| {
             Box::pin(async move {
                 let mut written = Vec::with_capacity(new.len());
                 for setting in new {
-                    written.push((setting.declaration.key.clone(), declare(tx, setting, by).await?));
+                    written.push((setting.declaration.key.clone(), declare(tx, setting, found, by).await?));
                 }
                 Ok(written)
             })
@@ -61,10 +62,26 @@ impl Store {
         .await
     }
 
+    /// What other tools published under these keys, by path; nothing where values are not published.
+    pub(crate) async fn found(&self, new: &[NewSetting]) -> Result<BTreeMap<String, String>> {
+        let Some(source) = self.source() else { return Ok(BTreeMap::new()) };
+        let place = |one: &NewSetting| settings::source::path(one.declaration.scope, &one.declaration.key);
+        let live = source.get(&new.iter().map(place).collect::<Vec<_>>()).await?;
+        Ok(live.into_iter().map(|(path, entry)| (path, entry.value)).collect())
+    }
+
+    /// The same of every key, for what is decided only inside of a transaction.
+    pub(crate) async fn found_anywhere(&self) -> Result<BTreeMap<String, String>> {
+        let Some(source) = self.source() else { return Ok(BTreeMap::new()) };
+        Ok(source.snapshot().await?.entries.into_iter().map(|(path, entry)| (path, entry.value)).collect())
+    }
+
     /// Declares the keys that the code reads and that nobody declared yet, without publishing a value. Returns their names.
     pub async fn declare_catalogue(&self) -> Result<Vec<String>> {
         self.write(|tx, _| {
             Box::pin(async move {
+                // Several processes may start on the same fresh database.
+                counter::lock(tx, counter::SETTINGS).await?;
                 let mut fresh = Vec::new();
                 for declaration in settings::catalogue() {
                     if setting_declaration::Entity::find_by_id(declaration.key.as_str()).one(tx).await?.is_none() {
@@ -88,13 +105,48 @@ impl Store {
     /// # Errors
     /// `setting.unknown`; those of [`Declaration::check`]; `setting.changed_meanwhile`.
     pub async fn set_setting(&self, key: &str, value: &str, expect: Expect, by: &str) -> Result<Live> {
-        self.write(|tx, _| {
+        self.write_settings(&format!("set {key}"), None, |tx, _| {
             Box::pin(async move {
                 declaration(tx, key).await?.check(value)?;
                 put(tx, key, value, Owner::Operator, expect, by).await
             })
         })
         .await
+    }
+
+    /// Sets the value that a key had after an earlier change.
+    ///
+    /// # Errors
+    /// `setting.unknown`; `setting.revision_unknown`; `setting.no_value` when the key had none then; those of
+    /// [`Declaration::check`], for a declaration may have changed since.
+    pub async fn roll_back_setting(&self, key: &str, revision: i64, by: &str) -> Result<Live> {
+        self.write_settings(&format!("roll back {key}"), None, |tx, _| {
+            Box::pin(async move {
+                let declaration = declaration(tx, key).await?;
+                let then = setting_change::Entity::find_by_id(revision).one(tx).await?;
+                let then = then.filter(|change| change.name == key).ok_or_else(|| {
+                    let message = "the setting had no change of this revision";
+                    Problem::new(ErrorKind::NotFound, "setting.revision_unknown", message)
+                        .place(key.to_owned())
+                        .found(revision.to_string())
+                        .fix(format!("see `aegisctl settings history {key}`"))
+                })?;
+                let value = then.content.ok_or_else(|| {
+                    Problem::new(ErrorKind::Conflict, "setting.no_value", "the setting had no value after this change")
+                        .place(key.to_owned())
+                        .found(format!("revision {revision}: deleted"))
+                })?;
+                declaration.check(&value)?;
+                put(tx, key, &value, Owner::Operator, Expect::Anything, by).await
+            })
+        })
+        .await
+    }
+
+    /// The number of the newest change of any setting.
+    pub async fn settings_revision(&self) -> Result<i64> {
+        let row = crate::entity::counter::Entity::find_by_id(counter::SETTINGS).one(self.reader()).await;
+        Ok(row.map_err(Failure::from)?.map_or(0, |row| row.reached))
     }
 
     /// The changes of one key, newest first.
@@ -123,11 +175,14 @@ impl Backend for Store {
     }
 
     async fn set(&self, key: &str, value: &str, owner: Owner, expect: Expect, by: &str) -> Result<Live> {
-        self.write(|tx, _| Box::pin(async move { put(tx, key, value, owner, expect, by).await })).await
+        let what = format!("set {key}");
+        self.write_settings(&what, None, |tx, _| Box::pin(async move { put(tx, key, value, owner, expect, by).await }))
+            .await
     }
 
     async fn delete(&self, key: &str, expect: Expect, by: &str) -> Result<bool> {
-        self.write(|tx, _| Box::pin(async move { remove(tx, key, expect, by).await })).await
+        let what = format!("delete {key}");
+        self.write_settings(&what, None, |tx, _| Box::pin(async move { remove(tx, key, expect, by).await })).await
     }
 
     async fn changes_after(&self, revision: i64, limit: u64) -> Result<Vec<Change>> {
@@ -161,7 +216,26 @@ pub(crate) async fn settings_of(db: &impl ConnectionTrait, prefix: &str) -> Work
     Ok(settings)
 }
 
-pub(crate) async fn declare(tx: &DatabaseTransaction, new: &NewSetting, by: &str) -> Work<Written> {
+/// The scope of every declared key.
+pub(crate) async fn scopes_of(db: &impl ConnectionTrait) -> Work<BTreeMap<String, Scope>> {
+    let rows: Vec<(String, String)> = setting_declaration::Entity::find()
+        .select_only()
+        .column(setting_declaration::Column::Name)
+        .column(setting_declaration::Column::Scope)
+        .into_tuple()
+        .all(db)
+        .await?;
+    rows.into_iter().map(|(name, scope)| Ok((name, word("scope", scope.as_str(), Scope::parse)?))).collect()
+}
+
+/// Declares a key, and gives it the seed's value unless an operator's is there: in the store, or `found` where values are
+/// published.
+pub(crate) async fn declare(
+    tx: &DatabaseTransaction,
+    new: &NewSetting,
+    found: &BTreeMap<String, String>,
+    by: &str,
+) -> Work<Written> {
     let key = new.declaration.key.as_str();
     new.declaration.check(&new.value)?;
     let mut declaration = new.declaration.clone();
@@ -175,6 +249,13 @@ pub(crate) async fn declare(tx: &DatabaseTransaction, new: &NewSetting, by: &str
     }
     let live = setting_value::Entity::find_by_id(key).one(tx).await?;
     let is_operators = live.as_ref().is_some_and(|row| row.owner == Owner::Operator.as_str());
+    let accepted = live.as_ref().map(|row| row.content.as_str());
+    let path = settings::source::path(declaration.scope, key);
+    if let Some(value) = found.get(&path).filter(|value| accepted != Some(value) && **value != new.value) {
+        declaration.check(value).map_err(|problem| set_before(problem, key))?;
+        put(tx, key, value, Owner::Operator, Expect::Anything, BY_SOURCE).await?;
+        return Ok(Written::Kept);
+    }
     match live {
         Some(_) if is_operators => return Ok(Written::Kept),
         Some(row) if row.content == new.value => {}
@@ -196,6 +277,13 @@ pub(crate) async fn undeclare(tx: &DatabaseTransaction, key: &str, by: &str) -> 
             Ok(())
         }
     }
+}
+
+/// Who is recorded for a value that another tool published.
+pub(crate) const BY_SOURCE: &str = "another tool, where settings are published";
+
+fn set_before(problem: Problem, key: &str) -> Problem {
+    problem.place(format!("{key}, as another tool published it")).fix("delete it there, or put a legal value")
 }
 
 fn declaration_row(declaration: &Declaration) -> setting_declaration::Model {
@@ -302,6 +390,7 @@ pub(crate) async fn put(
         revision,
         changed_by: fit(by, 128),
         changed_at: now,
+        source_revision: None,
     };
     match &before {
         None => {
@@ -314,6 +403,7 @@ pub(crate) async fn put(
                 .col_expr(Column::Revision, Expr::value(revision))
                 .col_expr(Column::ChangedBy, Expr::value(row.changed_by.clone()))
                 .col_expr(Column::ChangedAt, Expr::value(now))
+                .col_expr(Column::SourceRevision, Expr::value(row.source_revision))
                 .filter(Column::Name.eq(key))
                 .filter(Column::Revision.eq(before.revision))
                 .exec(tx)
@@ -321,6 +411,9 @@ pub(crate) async fn put(
         }
     }
     keep_change(tx, &row, Some(value), before.map(|before| before.content)).await?;
+    if owner == Owner::Operator {
+        crate::registry::follow_status(tx, key, value).await?;
+    }
     read_live(row, scope)
 }
 

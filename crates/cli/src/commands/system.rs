@@ -4,7 +4,7 @@ mod reseed;
 
 use std::path::PathBuf;
 
-use api::system::{LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
+use api::system::{Layer, LayerStatus, RegisterReport, RegisterRequest, System, SystemDetail};
 use clap::Subcommand;
 use client::Failure;
 use model::counted;
@@ -32,17 +32,23 @@ pub enum Command {
         #[arg(long)]
         values: bool,
     },
-    /// Register systems from a seed: all five layers, or none
+    /// Register systems: all five layers, or none
+    ///
+    /// Without a seed a system is declared by what the server knows about it: the eight built-in systems, and those of its
+    /// systems folder.
     Register {
         /// Folder of environments, folder of one environment, or its data.yaml
         #[arg(long, value_name = "PATH")]
-        from_seed: PathBuf,
+        from_seed: Option<PathBuf>,
         /// Environment folder below the seed; may be left out when there is only one
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", requires = "from_seed")]
         env: Option<String>,
         /// Short code of the system; may be repeated
-        #[arg(long, value_name = "CODE", required = true)]
+        #[arg(long, value_name = "CODE", required_unless_present = "all", conflicts_with = "all")]
         name: Vec<String>,
+        /// Every system of the seed, or every system that the server knows
+        #[arg(long)]
+        all: bool,
         /// Replace a registration that is there
         #[arg(long)]
         force: bool,
@@ -57,7 +63,11 @@ pub enum Command {
     /// Remove a system from all five layers; finished runs and their datapacks stay
     Unregister {
         /// Short code
-        name: String,
+        #[arg(value_name = "CODE", required_unless_present = "name")]
+        code: Option<String>,
+        /// Short code, as `register` takes it
+        #[arg(long, value_name = "CODE", conflicts_with = "code")]
+        name: Option<String>,
         #[command(flatten)]
         consent: Consent,
     },
@@ -82,16 +92,19 @@ const COLUMNS: &[Column<System>] = &[
     ("BUILTIN", |s| s.is_builtin.to_string()),
     ("COUNT", |s| s.count.to_string()),
     ("NS-PATTERN", |s| s.ns_pattern.clone()),
-    ("LAYERS", |s| layers_in_short(&s.layers)),
+    ("REGISTRY", |s| state_of(s, Layer::Registry)),
+    ("CONFIG", |s| state_of(s, Layer::Config)),
+    ("DATABASE", |s| state_of(s, Layer::Database)),
+    ("CHART", |s| state_of(s, Layer::Chart)),
+    ("TELEMETRY", |s| state_of(s, Layer::Telemetry)),
 ];
 
 const LAYERS: &[Column<LayerStatus>] = &[
     ("LAYER", |l| l.layer.to_string()),
     ("STATE", |l| l.state.to_string()),
-    ("OBSERVED", |l| match &l.fix {
-        Some(fix) => format!("{}; {fix}", l.observed),
-        None => l.observed.clone(),
-    }),
+    ("OBSERVED", |l| l.observed.clone()),
+    ("READ FROM", |l| l.source.clone()),
+    ("FIX", |l| l.fix.clone().unwrap_or_else(|| "-".to_owned())),
 ];
 
 pub fn run(command: Command, session: &Session) -> Done {
@@ -101,9 +114,16 @@ pub fn run(command: Command, session: &Session) -> Done {
             session.out.pages(&paging, COLUMNS, |query| client.systems(query))?;
         }
         Command::Show { name, values } => show(session, &session.client()?.system(&name)?, values)?,
-        Command::Register { from_seed, env, name, force, dry_run } => {
-            let Source { env, files, .. } = Source::read(&from_seed, env.as_deref())?;
-            let requests = name.into_iter().map(|name| RegisterRequest {
+        Command::Register { from_seed, env, name, all, force, dry_run } => {
+            let (env, files) = match from_seed {
+                Some(seed) => {
+                    let Source { env, files, .. } = Source::read(&seed, env.as_deref())?;
+                    (env, files)
+                }
+                None => Default::default(),
+            };
+            let names = if all { session.client()?.registrable(&files)? } else { name };
+            let requests = names.into_iter().map(|name| RegisterRequest {
                 name,
                 env: env.clone(),
                 files: files.clone(),
@@ -114,7 +134,8 @@ pub fn run(command: Command, session: &Session) -> Done {
         }
         Command::Reseed(arguments) => return reseed::run(&arguments, session),
         Command::Lint { folder } => return super::lint::run(&folder, &session.out),
-        Command::Unregister { name, consent } => {
+        Command::Unregister { code, name, consent } => {
+            let name = code.or(name).expect("one of both is required");
             session.confirm(&consent, &format!("unregister `{name}`"))?;
             let report = session.client()?.unregister(&name)?;
             session.out.record(&report, || {
@@ -140,13 +161,9 @@ fn set_enabled(session: &Session, name: &str, enabled: bool) -> std::result::Res
     session.out.record(&system, || vec![("System", system.name.clone()), ("Status", system.status.clone())])
 }
 
-fn layers_in_short(layers: &[LayerStatus]) -> String {
-    let odd: Vec<String> = layers
-        .iter()
-        .filter(|layer| !layer.state.allows_runs())
-        .map(|layer| format!("{}: {}", layer.layer, layer.state))
-        .collect();
-    if odd.is_empty() { "ok".into() } else { odd.join(", ") }
+fn state_of(system: &System, layer: Layer) -> String {
+    let found = system.layers.iter().find(|status| status.layer == layer);
+    found.map_or_else(|| "-".to_owned(), |status| status.state.to_string())
 }
 
 fn show(session: &Session, detail: &SystemDetail, values: bool) -> std::result::Result<(), Failure> {

@@ -15,10 +15,21 @@ const SHORT_ID: usize = 8;
 /// Text with spaces that is longer than this is wrapped to no less than this.
 const PROSE: usize = 24;
 /// Columns that can be spared, those that say least first; after them the last one of the others goes.
-const SPARE: [&str; 10] =
-    ["STARTED", "LAST-EVENT", "NS-PATTERN", "DISPLAY", "BUILTIN", "RUN", "VISIBLE", "SEVERITY", "FAMILY", "ATTEMPT"];
+const SPARE: [&str; 11] = [
+    "READ FROM",
+    "STARTED",
+    "LAST-EVENT",
+    "NS-PATTERN",
+    "DISPLAY",
+    "BUILTIN",
+    "RUN",
+    "VISIBLE",
+    "SEVERITY",
+    "FAMILY",
+    "ATTEMPT",
+];
 /// Columns that a table is read for.
-const KEPT: [&str; 3] = ["STATE", "LAYERS", "FIX"];
+const KEPT: [&str; 7] = ["STATE", "FIX", "REGISTRY", "CONFIG", "DATABASE", "CHART", "TELEMETRY"];
 
 /// What is shown of a table.
 #[derive(Debug, PartialEq)]

@@ -28,6 +28,7 @@ mod otlp_collector;
 mod pack;
 mod paired;
 mod real_seed;
+mod registration;
 mod round;
 mod routes;
 mod sdk;

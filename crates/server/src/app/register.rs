@@ -1,10 +1,14 @@
-//! Registering a system from a seed: from the seed's words to the rows of all five layers.
+//! Registering a system: from the words of a seed, or of what the program knows about it, to the rows of all five layers.
+
+mod builtin;
+
+use std::sync::Arc;
 
 use ::seed::{ObjectKind, Seed, SystemSeed};
 use ::store::{RegisterOptions, Registration, SeedOrigin, Written};
-use ::system::Signal;
-use api::system::{Layer, LayerWrite, RegisterReport, RegisterRequest};
-use model::{Result, SystemCode, counted};
+use ::system::{Signal, SystemData};
+use api::system::{Layer, LayerWrite, RegisterReport, RegisterRequest, RegistrableRequest};
+use model::{Problem, Result, SystemCode, counted};
 use serde_json::{Value, json};
 
 use super::App;
@@ -14,12 +18,16 @@ use super::seed::rows;
 const BY: &str = "register";
 
 impl App {
-    /// All five layers, or none.
+    /// All five layers, or none. Without files the system is declared by what the program knows about it.
     ///
     /// # Errors
-    /// Every error of the seed, with its file and line; `system.already_registered` without `force`;
-    /// `version.immutable`.
-    pub async fn register(&self, request: RegisterRequest) -> Result<RegisterReport> {
+    /// Every error of the seed, with its file and line; `system.unknown` without a seed; `system.already_registered`
+    /// without `force`; `version.immutable`; `settings.unreachable`, `settings.not_adopted`.
+    pub async fn register(&self, mut request: RegisterRequest) -> Result<RegisterReport> {
+        if request.files.is_empty() {
+            request.files = builtin::seed(&self.known(&request.name)?.registration)?;
+            request.env = builtin::ENV.to_owned();
+        }
         let seed = Seed::parse(&request.files)?;
         let system = seed.system(&request.name)?;
         let registration = self.registration(&request, &seed, &system)?;
@@ -41,6 +49,30 @@ impl App {
             warnings: self.warnings(&seed, &system),
             layers,
         })
+    }
+
+    /// The systems that can be registered: those of a seed, or without one those that the program knows.
+    ///
+    /// # Errors
+    /// Every error of the seed, with its file and line.
+    pub fn registrable(&self, request: &RegistrableRequest) -> Result<Vec<String>> {
+        if request.files.is_empty() {
+            return Ok(self.catalog().codes().map(ToString::to_string).collect());
+        }
+        let seed = Seed::parse(&request.files)?;
+        Ok(seed.systems().into_iter().map(str::to_owned).collect())
+    }
+
+    fn known(&self, name: &str) -> Result<Arc<SystemData>> {
+        let codes: Vec<&str> = self.catalog().codes().map(SystemCode::as_str).collect();
+        let unknown = || match ::seed::code_meant_by(name, codes.iter().copied()) {
+            Some(code) => Problem::unknown("system.unknown", "system", name, codes.iter().copied())
+                .fix(format!("did you mean `{code}`?")),
+            None => Problem::unknown("system.unknown", "system", name, codes.iter().copied())
+                .fix("name a seed that declares it with `--from-seed`"),
+        };
+        let code = SystemCode::parse(name).ok().filter(|code| codes.contains(&code.as_str()));
+        self.catalog().get(&code.ok_or_else(unknown)?)
     }
 
     fn registration(&self, request: &RegisterRequest, seed: &Seed, system: &SystemSeed) -> Result<Registration> {

@@ -27,7 +27,7 @@ impl App {
         let mut items = Vec::with_capacity(page.items.len());
         for stored in &page.items {
             let layers = self.store().layers(stored.code.as_str()).await?;
-            items.push(item(stored, &layers, self.judge(stored, &layers)));
+            items.push(item(stored, &layers, self.judge_all(stored, &layers)));
         }
         Ok(Page { items, pagination: page.pagination })
     }
@@ -44,7 +44,7 @@ impl App {
             Some(topology.services.iter().map(|service| service.name.clone()).collect())
         });
         Ok(SystemDetail {
-            system: item(&stored, &layers, self.judge(&stored, &layers)),
+            system: item(&stored, &layers, self.judge_all(&stored, &layers)),
             seed: Some(SeedOrigin {
                 env: stored.seed.env.clone(),
                 content_hash: stored.seed.digest.clone(),
@@ -68,7 +68,7 @@ impl App {
         }
         let changed = self.store().set_system_enabled(stored.code.as_str(), enable, BY).await?;
         let layers = self.store().layers(changed.code.as_str()).await?;
-        Ok(item(&changed, &layers, self.judge(&changed, &layers)))
+        Ok(item(&changed, &layers, self.judge_all(&changed, &layers)))
     }
 
     /// # Errors
@@ -179,13 +179,51 @@ impl App {
     }
 
     fn judge(&self, stored: &::store::System, layers: &Layers) -> Vec<LayerStatus> {
-        vec![
+        let mut judged = vec![
             registry(stored, layers),
             config(stored, layers),
             database(layers),
             self.chart(layers),
             self.telemetry(stored, layers),
-        ]
+        ];
+        for layer in &mut judged {
+            layer.source = self.read_from(layer.layer);
+        }
+        judged
+    }
+
+    /// As [`App::judge`], and with what was found where live values are published. That does not keep runs away: the values
+    /// that were accepted stay in force.
+    fn judge_all(&self, stored: &::store::System, layers: &Layers) -> Vec<LayerStatus> {
+        let mut judged = self.judge(stored, layers);
+        let followed = self.followed().borrow();
+        let prefix = format!("{}{}.", ::settings::SYSTEM_PREFIX, stored.code);
+        let is_its = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains(&prefix));
+        let mut findings = followed.findings().filter(|finding| is_its(&finding.place) || is_its(&finding.found));
+        let config = judged.iter_mut().find(|layer| layer.layer == Layer::Config && layer.state == LayerState::Ok);
+        if let (Some(config), Some(finding)) = (config, findings.next()) {
+            let more = findings.count();
+            config.state = LayerState::Wrong;
+            config.fix = finding.fix.clone();
+            let place = finding.place.as_deref().unwrap_or_default();
+            let found = finding.found.as_deref().unwrap_or_default();
+            config.observed = format!("{place}: {}; found {found}", finding.message);
+            if more > 0 {
+                config.observed.push_str(&format!(" (and {more} more, see `aegisctl settings status`)"));
+            }
+        }
+        judged
+    }
+
+    fn read_from(&self, layer: Layer) -> String {
+        match (layer, self.store().source()) {
+            (Layer::Registry, _) => "store: systems".to_owned(),
+            (Layer::Config, None) => "store: settings".to_owned(),
+            (Layer::Config, Some(source)) => format!("store: settings, compared with {}", source.place()),
+            (Layer::Database, _) => "store: containers, versions, revisions".to_owned(),
+            (Layer::Chart, _) => format!("store: charts, and {}", self.charts().display()),
+            (Layer::Telemetry, _) => "store: telemetry contracts, and what the cluster can run".to_owned(),
+        }
     }
 
     fn chart(&self, layers: &Layers) -> LayerStatus {
@@ -193,6 +231,11 @@ impl App {
             return bad(Layer::Chart, LayerState::Missing, "no chart is declared".into(), AGAIN);
         };
         let observed = format!("{} {} from {}", chart.name, chart.version, chart.repository);
+        let gone = chart.archive_digest.as_ref().map(|digest| self.charts().join(format!("{digest}.tgz")));
+        if let Some(gone) = gone.filter(|file| !file.is_file()) {
+            let observed = format!("{observed}: its archive {} is gone", gone.display());
+            return bad(Layer::Chart, LayerState::Wrong, observed, AGAIN);
+        }
         match (&chart.archive_digest, self.cluster().info().needs_chart) {
             (Some(_), _) => good(Layer::Chart, LayerState::Ok, observed),
             (None, false) => good(Layer::Chart, LayerState::NotFetched, observed),
@@ -211,6 +254,7 @@ impl App {
                 layer: Layer::Telemetry,
                 state: LayerState::NoSimulationData,
                 observed: error.problem.message.clone(),
+                source: String::new(),
                 fix: error.problem.fix,
             },
         }
@@ -233,11 +277,11 @@ pub fn enables(request: &UpdateRequest) -> Result<bool> {
 const AGAIN: &str = "register the system again with `--force`";
 
 fn good(layer: Layer, state: LayerState, observed: String) -> LayerStatus {
-    LayerStatus { layer, state, observed, fix: None }
+    LayerStatus { layer, state, observed, source: String::new(), fix: None }
 }
 
 fn bad(layer: Layer, state: LayerState, observed: String, fix: &str) -> LayerStatus {
-    LayerStatus { layer, state, observed, fix: Some(fix.to_owned()) }
+    LayerStatus { layer, state, observed, source: String::new(), fix: Some(fix.to_owned()) }
 }
 
 fn registry(stored: &::store::System, layers: &Layers) -> LayerStatus {

@@ -13,6 +13,7 @@ const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
     ("POST", "/projects/{project}/injections/search", TokenRole::Viewer),
     ("POST", "/datasets/{name}/verify", TokenRole::Viewer),
     ("POST", "/seeds/plan", TokenRole::Viewer),
+    ("POST", "/systems/registrable", TokenRole::Viewer),
     // An algorithm's author brings it along, compares it with others and keeps what it was compared on.
     ("POST", "/algorithms", TokenRole::Author),
     ("POST", "/algorithms/{name}/test", TokenRole::Author),

@@ -1,7 +1,8 @@
 //! Benchmark systems.
 
 use api::system::{
-    PedestalVersion, RegisterReport, RegisterRequest, System, SystemDetail, UnregisterReport, UpdateRequest,
+    PedestalVersion, RegisterReport, RegisterRequest, RegistrableRequest, System, SystemDetail, UnregisterReport,
+    UpdateRequest,
 };
 use api::{Envelope, ErrorData, Page, PageQuery};
 use axum::extract::State;
@@ -21,6 +22,12 @@ pub async fn list(State(app): State<App>, Params(query): Params<PageQuery>) -> A
 pub async fn register(State(app): State<App>, Body(request): Body<RegisterRequest>) -> Answer<RegisterReport> {
     let report = app.register(request).await?;
     Ok(if report.dry_run { Reply::ok(report) } else { Reply::created(report) })
+}
+
+/// List the systems that a seed declares, or without one those that the program knows
+#[utoipa::path(post, path = "/systems/registrable", tag = "systems", request_body = RegistrableRequest, responses((status = 200, body = Envelope<Vec<String>>), (status = 400, body = Envelope<ErrorData>)))]
+pub async fn registrable(State(app): State<App>, Body(request): Body<RegistrableRequest>) -> Answer<Vec<String>> {
+    Ok(Reply::ok(app.registrable(&request)?))
 }
 
 /// Show one system by name or number

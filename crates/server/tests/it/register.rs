@@ -1,5 +1,8 @@
 //! Registering systems from seeds: five layers, or none.
 
+use std::collections::BTreeMap;
+
+use api::setting::{ChangeQuery, SetRequest};
 use api::system::{Layer, LayerState, SystemDetail};
 use client::Failure;
 
@@ -110,4 +113,57 @@ fn a_disabled_system_takes_no_runs() {
     assert_eq!(client.set_enabled("ts", true).unwrap().status, "enabled");
     assert!(client.submit(&run, None).is_ok());
     assert_eq!(code(client.unregister("ts").unwrap_err()), "system.has_live_runs");
+}
+
+#[test]
+fn the_systems_that_the_program_knows_register_without_a_seed() {
+    let world = World::start();
+    let client = world.client();
+    let names = client.registrable(&BTreeMap::new()).unwrap();
+    assert_eq!(names.len(), 8, "{names:?}");
+    for name in &names {
+        client.register(&request(name, "", BTreeMap::new())).unwrap_or_else(|failure| panic!("{name}: {failure}"));
+        let detail = client.system(name).unwrap();
+        assert_eq!((state(&detail, Layer::Config), state(&detail, Layer::Database)), (LayerState::Ok, LayerState::Ok));
+        assert!(detail.system.layers.iter().all(|layer| !layer.source.is_empty()), "{:?}", detail.system.layers);
+        assert!(detail.pedestal.is_some_and(|pedestal| !pedestal.chart_version.is_empty()), "{name}");
+    }
+    for (wrong, right) in [("mm", "media"), ("tea", "teastore"), ("hotelreservation", "hs")] {
+        for files in [BTreeMap::new(), own_seed()] {
+            let refused = client.register(&request(wrong, "", files)).unwrap_err();
+            assert_eq!(refused.problem.kind, model::ErrorKind::NotFound, "{refused}");
+            let fix = refused.problem.fix.unwrap_or_default();
+            assert_eq!(fix, format!("did you mean `{right}`?"), "{wrong}");
+        }
+    }
+    assert_eq!(client.registrable(&own_seed()).unwrap(), ["ts"]);
+}
+
+#[test]
+fn a_setting_is_shown_changed_rolled_back_and_watched() {
+    let world = World::start().with_ts();
+    let client = world.client();
+    let count = "injection.system.ts.count";
+    let before = client.setting(count).unwrap();
+    assert_eq!((before.value.as_str(), before.owner.as_str(), before.max), ("4", "seed", Some(20.0)));
+    let start = client.setting_changes(&ChangeQuery::default()).unwrap().revision;
+    let set = |value: &str, revision| client.set_setting(count, &SetRequest { value: value.into(), revision });
+    let after = set("6", before.revision).unwrap();
+    assert_eq!((after.value.as_str(), after.owner.as_str()), ("6", "operator"));
+    assert_eq!(client.system("ts").unwrap().system.count, 6);
+    assert_eq!(code(set("7", before.revision).unwrap_err()), "setting.changed_meanwhile");
+    assert_eq!(code(set("21", None).unwrap_err()), "setting.out_of_bounds");
+    let typo = client.setting("injection.system.ts.coun").unwrap_err();
+    assert_eq!(typo.problem.fix.as_deref(), Some("did you mean `injection.system.ts.count`?"));
+    let history = client.setting_history(count).unwrap();
+    client.roll_back_setting(count, history[1].revision).unwrap();
+    let seen = client.setting_changes(&ChangeQuery { after: Some(start), wait: Some(1) }).unwrap();
+    let values: Vec<_> = seen.changes.iter().map(|change| change.value.as_deref()).collect();
+    assert_eq!(values, [Some("6"), Some("4")]);
+    let end = client.setting_changes(&ChangeQuery { after: Some(seen.revision), wait: None }).unwrap();
+    assert_eq!((end.revision, end.changes), (seen.revision, vec![]));
+    // An operator's word on `status` is what enables and disables.
+    let status = SetRequest { value: "0".into(), revision: None };
+    client.set_setting("injection.system.ts.status", &status).unwrap();
+    assert!(!client.system("ts").unwrap().system.enabled);
 }

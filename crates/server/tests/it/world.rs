@@ -12,12 +12,30 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+/// With this variable the whole suite runs on MariaDB, with its settings in etcd; without it on SQLite alone.
+const SERVERS: &str = "AEGIS_TEST_SERVERS";
+
 pub struct World {
     pub folder: tempfile::TempDir,
+    _servers: Option<Servers>,
     pub address: String,
     pub store: store::Store,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
+}
+
+/// Where state is kept when it is not in the folder.
+struct Servers {
+    database: testkit::Database,
+    etcd: testkit::Etcd,
+}
+
+impl Servers {
+    fn start() -> Self {
+        let test = "the server's suite";
+        let database = testkit::Database::mariadb(test).expect("MariaDB was asked for");
+        Self { database, etcd: testkit::Etcd::shared(test).expect("etcd was asked for") }
+    }
 }
 
 /// What came back.
@@ -31,8 +49,9 @@ impl World {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runtime = Runtime::new().unwrap();
-        let (address, store, stop) = runtime.block_on(serve(folder.path()));
-        Self { folder, address, store, runtime, stop: Some(stop) }
+        let servers = std::env::var_os(SERVERS).is_some_and(|value| !value.is_empty()).then(Servers::start);
+        let (address, store, stop) = runtime.block_on(serve(folder.path(), servers.as_ref()));
+        Self { folder, _servers: servers, address, store, runtime, stop: Some(stop) }
     }
 
     pub fn token(&self) -> String {
@@ -108,8 +127,13 @@ fn systems(folder: &Path) -> PathBuf {
     systems
 }
 
-async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
-    let store = store::Store::connect(&format!("sqlite:{}", folder.join("aegis.db").display())).await.unwrap();
+async fn serve(folder: &Path, servers: Option<&Servers>) -> (String, store::Store, oneshot::Sender<()>) {
+    let file = format!("sqlite:{}", folder.join("aegis.db").display());
+    let store = store::Store::connect(servers.map_or(&file, |servers| &servers.database.url)).await.unwrap();
+    if let Some(servers) = servers {
+        let source = settings::Etcd::open(&servers.etcd.url, Duration::from_secs(5)).unwrap();
+        store.publish_to(Arc::new(source));
+    }
     store.migrate().await.unwrap();
     let incarnation = store::IncarnationId::random();
     let catalog = Arc::new(system::Catalog::with_folder(&systems(folder)).unwrap());
@@ -121,6 +145,7 @@ async fn serve(folder: &Path) -> (String, store::Store, oneshot::Sender<()>) {
         cluster: Arc::new(cluster),
         signals,
         packs: folder.join("packs"),
+        charts: folder.join("charts"),
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
         data: folder.to_owned(),
         incarnation,

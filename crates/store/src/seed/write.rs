@@ -1,5 +1,7 @@
 //! Writing what was agreed to, in the order of dependencies.
 
+use std::collections::BTreeMap;
+
 use model::{SystemCode, WallTime};
 use sea_orm::sea_query::{Expr, OnConflict};
 use sea_orm::{ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter};
@@ -66,12 +68,18 @@ impl SeedWrites {
     }
 }
 
-pub(super) async fn all(tx: &DatabaseTransaction, writes: &SeedWrites, by: &str) -> Work<()> {
+/// `found`: what other tools published, by path.
+pub(super) async fn all(
+    tx: &DatabaseTransaction,
+    writes: &SeedWrites,
+    found: &BTreeMap<String, String>,
+    by: &str,
+) -> Work<()> {
     for (name, description) in &writes.projects {
         put_project(tx, name, description).await?;
     }
     for write in &writes.settings {
-        put_setting(tx, write, by).await?;
+        put_setting(tx, write, found, by).await?;
     }
     let mut told = Vec::new();
     for (kind, name, version) in &writes.restored {
@@ -158,8 +166,13 @@ async fn put_project(tx: &DatabaseTransaction, name: &str, description: &str) ->
     Ok(())
 }
 
-async fn put_setting(tx: &DatabaseTransaction, write: &SettingWrite, by: &str) -> Work<()> {
-    let written = declare(tx, &write.setting, by).await?;
+async fn put_setting(
+    tx: &DatabaseTransaction,
+    write: &SettingWrite,
+    found: &BTreeMap<String, String>,
+    by: &str,
+) -> Work<()> {
+    let written = declare(tx, &write.setting, found, by).await?;
     if written == setting::Written::Kept && write.overwrite {
         let key = write.setting.declaration.key.as_str();
         setting::put(tx, key, &write.setting.value, Owner::Seed, Expect::Anything, by).await?;

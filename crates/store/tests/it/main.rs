@@ -8,6 +8,7 @@ mod control;
 mod evaluations;
 mod leases;
 mod migrations;
+mod published;
 mod registry;
 mod results;
 mod seeds;

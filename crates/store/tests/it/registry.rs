@@ -7,7 +7,7 @@ use store::{
     RegisterOptions, Registration, SeedOrigin, Store, Written,
 };
 
-use crate::stand::{code, stands};
+use crate::stand::{code, published_stands};
 
 const FORCE: RegisterOptions = RegisterOptions { force: true, dry_run: false };
 
@@ -92,11 +92,11 @@ pub fn registration(system: &str) -> Registration {
     }
 }
 
-async fn register(store: &Store, system: &str) -> store::Registered {
+pub async fn register(store: &Store, system: &str) -> store::Registered {
     store.register_system(&registration(system), RegisterOptions::default(), "seed").await.unwrap()
 }
 
-async fn nothing_is_left(store: &Store, system: &str) {
+pub async fn nothing_is_left(store: &Store, system: &str) {
     let layers = store.layers(system).await.unwrap();
     assert!(layers.registry.is_none() && layers.telemetry.is_none());
     assert!(layers.config.is_empty() && layers.database.is_empty() && layers.chart.is_empty());
@@ -104,7 +104,7 @@ async fn nothing_is_left(store: &Store, system: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registration_writes_five_layers_and_an_unregistration_removes_them() {
-    for stand in stands("a_registration_writes_five_layers_and_an_unregistration_removes_them").await {
+    for stand in published_stands("a_registration_writes_five_layers_and_an_unregistration_removes_them").await {
         let store = &stand.store;
         let registered = register(store, "ts").await;
         assert!(registered.writes.iter().all(|write| write.written == Written::New));
@@ -143,7 +143,7 @@ async fn a_registration_writes_five_layers_and_an_unregistration_removes_them() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registration_that_fails_in_the_middle_or_is_a_dry_run_leaves_nothing() {
-    for stand in stands("a_registration_that_fails_in_the_middle_or_is_a_dry_run_leaves_nothing").await {
+    for stand in published_stands("a_registration_that_fails_in_the_middle_or_is_a_dry_run_leaves_nothing").await {
         let store = &stand.store;
         let mut shared_name = registration("ts");
         shared_name.containers[1].name = "ts".into();
@@ -167,7 +167,7 @@ async fn a_registration_that_fails_in_the_middle_or_is_a_dry_run_leaves_nothing(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_versions_image_and_chart_never_change_and_its_values_do_as_a_new_revision() {
-    for stand in stands("a_versions_image_and_chart_never_change_and_its_values_do_as_a_new_revision").await {
+    for stand in published_stands("a_versions_image_and_chart_never_change_and_its_values_do_as_a_new_revision").await {
         let store = &stand.store;
         register(store, "ts").await;
         let first = store.layers("ts").await.unwrap().database[0].versions[0].clone();
@@ -200,7 +200,7 @@ async fn a_versions_image_and_chart_never_change_and_its_values_do_as_a_new_revi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operators_decisions_survive_a_new_registration() {
-    for stand in stands("an_operators_decisions_survive_a_new_registration").await {
+    for stand in published_stands("an_operators_decisions_survive_a_new_registration").await {
         let store = &stand.store;
         register(store, "ts").await;
         let disabled = store.set_system_enabled("ts", false, "admin").await.unwrap();
@@ -225,10 +225,10 @@ async fn an_operators_decisions_survive_a_new_registration() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn systems_that_share_a_benchmark_may_be_registered_at_once() {
-    for stand in stands("systems_that_share_a_benchmark_may_be_registered_at_once").await {
+    for stand in published_stands("systems_that_share_a_benchmark_may_be_registered_at_once").await {
         let mut registering = Vec::new();
         for system in ["ts", "hs", "sn", "ob"] {
-            let store = Store::connect(&stand.database.url).await.unwrap();
+            let store = stand.another().await;
             registering.push(tokio::spawn(async move { register(&store, system).await }));
         }
         for registered in registering {

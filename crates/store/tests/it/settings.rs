@@ -1,13 +1,12 @@
 //! Live values: compared before they change, watched by revision.
 
 use settings::{Backend, Expect, Owner};
-use store::Store;
 
-use crate::stand::stands;
+use crate::stand::published_stands;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_setting_changes_by_compare_and_set_and_is_watched_by_revision() {
-    for stand in stands("a_setting_changes_by_compare_and_set_and_is_watched_by_revision").await {
+    for stand in published_stands("a_setting_changes_by_compare_and_set_and_is_watched_by_revision").await {
         let store = &stand.store;
         let key = settings::BUILD_LIMIT;
         assert!(store.declare_catalogue().await.unwrap().contains(&key.name.to_owned()));
@@ -34,7 +33,7 @@ async fn a_setting_changes_by_compare_and_set_and_is_watched_by_revision() {
         // Whoever writes at the same time, revisions are one sequence and a watch misses none.
         let mut writers = Vec::new();
         for key in [settings::BUILD_LIMIT, settings::RESTART_LIMIT, settings::EXECUTION_LIMIT] {
-            let store = Store::connect(&stand.database.url).await.unwrap();
+            let store = stand.another().await;
             writers.push(tokio::spawn(async move {
                 for value in 1..=10 {
                     store.set_setting(key.name, &value.to_string(), Expect::Anything, "admin").await.unwrap();

@@ -17,6 +17,8 @@ pub const TTL: Duration = Duration::from_secs(30);
 pub struct Stand {
     pub store: Store,
     pub database: Database,
+    /// Where live values are published, if they are.
+    pub etcd: Option<testkit::Etcd>,
 }
 
 /// One stand for each back end. Names the back end, so that a failure says where it happened.
@@ -25,10 +27,23 @@ pub async fn stands(test: &str) -> Vec<Stand> {
     for database in testkit::databases(test) {
         let store = Store::connect(&database.url).await.unwrap();
         store.migrate().await.unwrap();
-        stands.push(Stand { store, database });
+        stands.push(Stand { store, database, etcd: None });
     }
     stands
 }
+
+/// SQLite with its settings in SQL, and MariaDB with its settings in etcd: for what changes settings.
+pub async fn published_stands(test: &str) -> Vec<Stand> {
+    let mut stands = stands(test).await;
+    for stand in stands.iter_mut().filter(|stand| stand.database.kind == "MariaDB") {
+        stand.etcd = testkit::Etcd::shared(test);
+        stand.publish(&stand.store);
+    }
+    stands
+}
+
+/// How long etcd may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub fn code(text: &str) -> SystemCode {
     SystemCode::parse(text).unwrap()
@@ -58,6 +73,19 @@ pub fn new_run(seed: u64) -> NewRun {
 }
 
 impl Stand {
+    fn publish(&self, store: &Store) {
+        if let Some(etcd) = &self.etcd {
+            store.publish_to(std::sync::Arc::new(settings::Etcd::open(&etcd.url, PATIENCE).unwrap()));
+        }
+    }
+
+    /// Another process's view of the same state.
+    pub async fn another(&self) -> Store {
+        let store = Store::connect(&self.database.url).await.unwrap();
+        self.publish(&store);
+        store
+    }
+
     pub async fn submission(&self, runs: u64) -> Submission {
         let project = self.store.project("default").await.unwrap().id;
         let runs = (0..runs).map(new_run).collect();

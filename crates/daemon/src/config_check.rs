@@ -1,0 +1,87 @@
+//! `aegis config check`: what a configuration would use, and whether each outside part of it answers. Nothing is changed or
+//! made.
+
+use std::path::Path;
+
+use model::{ErrorKind, Problem, Result, counted};
+use settings::Source;
+use settings::source::INSTALLATION;
+use store::Store;
+
+use crate::config::Config;
+
+/// Prints what is in force and what each part said.
+///
+/// # Errors
+/// The first part's problem, after all of them were tried.
+pub fn run(config: &Config) -> Result<()> {
+    print!("{}", config.shown());
+    println!();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Problem::internal("daemon.runtime", error.to_string()))?;
+    let (store, settings) = runtime.block_on(async { (try_store(config).await, try_settings(config).await) });
+    let charts = try_folder(&config.charts_folder());
+    let mut first = None;
+    for (part, tried) in [("store", store), ("settings", settings), ("charts", charts)] {
+        match tried {
+            Ok(said) => println!("{part:<10} ok: {said}"),
+            Err(problem) => {
+                println!("{part:<10} failed: {problem}");
+                first.get_or_insert(problem);
+            }
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
+async fn try_store(config: &Config) -> Result<String> {
+    let url = config.store_url();
+    if let Some(file) = store::sqlite_file(&url) {
+        if !file.exists() {
+            try_folder(file.parent().unwrap_or(Path::new(".")))?;
+            return Ok(format!("{} will be made", file.display()));
+        }
+    }
+    let store = Store::connect_within(&url, config.answer()).await?;
+    store.ping().await?;
+    let pending = store.pending_migrations().await?.len();
+    store.close().await?;
+    Ok(match pending {
+        0 => "it answers, and its tables are those of this version".to_owned(),
+        pending => format!("it answers; starting the server applies {}", counted(pending, "migration")),
+    })
+}
+
+async fn try_settings(config: &Config) -> Result<String> {
+    let Some(source) = config.source()? else { return Ok("kept in the store".to_owned()) };
+    let source: &dyn Source = &*source;
+    let tree = source.snapshot().await?;
+    let keys = tree.entries.keys().filter(|path| *path != INSTALLATION).count();
+    let mark = match tree.entries.get(INSTALLATION) {
+        Some(mark) => format!("marked by installation {}", mark.value),
+        None if keys == 0 => "nobody's yet".to_owned(),
+        None => "without a mark, so it is only read until `aegisctl settings adopt`".to_owned(),
+    };
+    Ok(format!("it answers at revision {}; {} there, {mark}", tree.revision, counted(keys, "key")))
+}
+
+/// Whether a folder can be written, or made in the nearest one that is there.
+fn try_folder(folder: &Path) -> Result<String> {
+    let mut there = folder;
+    while !there.exists() {
+        there = there.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    }
+    let unusable = |found: String| {
+        Problem::new(ErrorKind::Missing, "config.folder_unusable", "a folder of the configuration cannot be used")
+            .place(folder.display().to_string())
+            .found(found)
+            .expected("a folder that this user can write")
+    };
+    if !there.is_dir() {
+        return Err(unusable(format!("{} is no folder", there.display())));
+    }
+    nix::unistd::access(there, nix::unistd::AccessFlags::W_OK | nix::unistd::AccessFlags::X_OK)
+        .map_err(|error| unusable(format!("{}: {}", there.display(), error.desc())))?;
+    let what = if there == folder { "can be written" } else { "will be made" };
+    Ok(format!("{} {what}", folder.display()))
+}
