@@ -263,7 +263,10 @@ fn assert_boards(site: &Site, packs: &[String], told: &Value) {
         {
             let ours = mean(&lists, |(list, truth)| score(list, Level::Service, truth).get(metric));
             let by_place = mean(&lists, |lists| places(lists, name));
-            println!("{algorithm} {name}: theirs {:.6}, ours by place {by_place:.6}, by service {ours:.6}", theirs(name));
+            println!(
+                "{algorithm} {name}: theirs {:.6}, ours by place {by_place:.6}, by service {ours:.6}",
+                theirs(name)
+            );
             assert!((by_place - theirs(name)).abs() < 2e-6, "{algorithm} {name}: {row:#}");
             // A service that is counted once can only move up; without one that is named twice nothing differs.
             let once = lists.iter().all(|(list, _)| !repeats(list));

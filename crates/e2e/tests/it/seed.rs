@@ -45,7 +45,7 @@ fn a_seed_change_is_planned_applied_and_proved() {
 
     let first = seed(&site, "plan", &[]);
     assert_eq!(first.code, 5, "everything is new: {}", first.err);
-    let applied = seed(&site, "apply", &["--yes"]).ok().json();
+    let applied = seed(&site, "apply", &["--yes", "--wait"]).ok().json();
     assert!(applied["proof"]["complete"] == true && applied["apply"]["revision"] == 1, "{applied:#}");
     assert_eq!(seed(&site, "plan", &[]).code, 0, "the second time there is nothing");
     let again = seed(&site, "apply", &["--yes"]).ok().json();
@@ -111,7 +111,7 @@ fn what_is_wrong_in_a_seed_is_told_by_its_line_and_its_exit_code() {
     let finding = lint.json()["findings"][0].take();
     assert_eq!(
         (lint.code, &finding["code"], &finding["line"]),
-        (2, &"seed.wrong_type".into(), &79.into()),
+        (2, &"seed.wrong_type".into(), &67.into()),
         "{finding}"
     );
     let plan = seed(&site, "plan", &["--against", "seed"]);

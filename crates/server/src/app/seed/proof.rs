@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ::seed::{Change, ChangeKind, Field, Object, ObjectId, ObjectKind, field};
-use ::store::Acquired;
+use ::settings::Live;
+use ::settings::source::path;
+use ::store::{Acquired, Process, SeedLive};
 use api::seed::{Hop, HopState, Proof, ProofLine, RestartReply, SeedQuery};
 use cluster::{Fence, ReleaseObservation};
-use model::{Problem, Result, RunId, Slot, SystemCode};
+use model::{Problem, Result, RunId, Slot, SystemCode, WallTime};
 
 use super::super::App;
 use super::super::release::newest;
@@ -15,6 +17,9 @@ use super::Present;
 
 /// How long a process that stopped in the middle keeps a slot that it was clearing.
 const SLOT_TTL: Duration = Duration::from_secs(60);
+
+/// How long a process that follows settings is never silent, in microseconds.
+const SILENT_US: i64 = 60_000_000;
 
 /// A release beside what a run would install in its place.
 struct Release {
@@ -31,6 +36,42 @@ struct Behind {
     hops: Vec<Hop>,
 }
 
+/// What lies behind the store, for settings.
+struct Readers {
+    /// What the store accepted last.
+    live: BTreeMap<String, Live>,
+    /// Texts by path, where values are published beside the store.
+    published: Option<BTreeMap<String, String>>,
+    processes: Vec<Process>,
+}
+
+impl Readers {
+    fn hops(&self, key: &str, secret: bool) -> Vec<Hop> {
+        let Some(live) = self.live.get(key) else { return Vec::new() };
+        let mut hops = Vec::new();
+        if let Some(published) = &self.published {
+            let found = published.get(&path(live.scope, key));
+            let state = match found {
+                None => HopState::Missing,
+                Some(value) if *value == live.value => HopState::Same,
+                Some(_) => HopState::Differs,
+            };
+            let shown = |value: &String| if secret { "a secret".to_owned() } else { value.clone() };
+            let found = found.map_or_else(|| "nothing".to_owned(), shown);
+            hops.push(Hop { hop: "setting".to_owned(), state, found });
+        }
+        for process in &self.processes {
+            let state = if process.revision >= live.revision { HopState::Same } else { HopState::Differs };
+            hops.push(Hop {
+                hop: format!("process {} {}@{}", process.role, process.pid, process.host),
+                state,
+                found: format!("applies revision {}, the value is of {}", process.revision, live.revision),
+            });
+        }
+        hops
+    }
+}
+
 impl App {
     /// Without a filter: what the newest revision wrote, and whatever is old.
     ///
@@ -38,10 +79,12 @@ impl App {
     /// `system.unknown`.
     pub async fn seed_proof(&self, query: &SeedQuery) -> Result<Proof> {
         self.require_known_system(query.system.as_deref()).await?;
-        let present = Present::read(&self.store().seed_live().await?, query.system.as_deref())?;
+        let stored = self.store().seed_live().await?;
+        let present = Present::read(&stored, query.system.as_deref())?;
         let revision = self.store().newest_seed_revision().await?;
         let written = self.written(revision).await?;
         let behind = self.behind(query.system.as_deref()).await?;
+        let readers = self.readers(&stored).await?;
         let all = query.system.is_some() || query.key.is_some();
         let mut lines = Vec::new();
         for (id, object) in &present.base.objects {
@@ -51,12 +94,34 @@ impl App {
                 if query.key.as_deref().is_some_and(|key| !label.contains(key)) {
                     continue;
                 }
-                let line = line(id, object, name, field, live, &behind);
-                let asked = all || written.contains(&(id.clone(), name.clone())) || line.first_difference.is_some();
+                let line = line(id, object, name, field, live, &behind, &readers);
+                // An old release makes every value of its version old: one of them says so.
+                let old = line.first_difference.is_some();
+                let told =
+                    old && (id.kind != ObjectKind::Version || !line.hops[0].state.is_good() || name == field::CHART);
+                let asked = all || written.contains(&(id.clone(), name.clone())) || told;
                 lines.extend(asked.then_some(line));
             }
         }
         Ok(Proof { revision, complete: lines.iter().all(|line| line.first_difference.is_none()), lines })
+    }
+
+    /// Who reads settings, and what is published for them.
+    async fn readers(&self, stored: &SeedLive) -> Result<Readers> {
+        let live = stored.settings.iter().filter_map(|setting| setting.live.clone());
+        let live: BTreeMap<String, Live> = live.map(|live| (live.key.clone(), live)).collect();
+        let published = match self.store().source() {
+            Some(source) => {
+                let entries = source.snapshot().await?.entries;
+                Some(entries.into_iter().map(|(path, entry)| (path, entry.value)).collect())
+            }
+            None => None,
+        };
+        // Each says every few seconds that it is there: one that is silent has ended and reads nothing.
+        let since = WallTime::now().0 - SILENT_US;
+        let mut processes = self.store().setting_processes().await?;
+        processes.retain(|process| process.reported_at.0 > since);
+        Ok(Readers { live, published, processes })
     }
 
     /// What the newest revision wrote.
@@ -176,11 +241,15 @@ fn line(
     field: &Field,
     live: Option<&Object>,
     behind: &BTreeMap<String, Behind>,
+    readers: &Readers,
 ) -> ProofLine {
     let found = live.and_then(|live| live.fields.get(name));
     let secret = field.secret || found.is_some_and(|found| found.secret);
     let shown = |field: &Field| if secret { "a secret".to_owned() } else { ::seed::words(field) };
     let mut hops = vec![store_hop(field, found, shown)];
+    if id.kind == ObjectKind::Setting && name == field::DEFAULT {
+        hops.extend(readers.hops(&id.name, secret));
+    }
     if let (ObjectKind::Version, Some(behind)) = (id.kind, object.system.as_ref().and_then(|code| behind.get(code))) {
         // Runs install the newest version only; where it comes to bear is what its chart and its releases say.
         let used = id.name == format!("pedestal {} {}", object.system.as_deref().unwrap_or_default(), behind.version);
@@ -215,6 +284,8 @@ fn why(hop: &Hop, found: Option<&Field>) -> String {
         "store" if found.is_some_and(|found| found.operators) => "an operator set it at run time",
         "store" if hop.state == HopState::Missing => "the installation lost it; apply the seed again",
         "store" => "it was changed by another way than a seed",
+        "setting" => "another tool changed it where settings are published",
+        process if process.starts_with("process ") => "the process has not followed yet",
         "chart" => "the chart was not fetched",
         _ => "the release was installed before; it is replaced when its slot is leased next, or by `--restart-slots`",
     };
