@@ -190,7 +190,7 @@ fn with_leak(folder: &Path, plant: Plant) -> Metadata {
     metadata::of(&copy)
 }
 
-/// Only the count changes: every other property of the file is that of the format.
+/// Written by a plain writer: besides the count of the rows the sizes of the columns change, and either may give it away.
 fn one_row_less(file: &Path) {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
