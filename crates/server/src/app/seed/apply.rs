@@ -322,7 +322,7 @@ fn id(change: &Change) -> ObjectId {
 
 fn reverts_what_is_fixed(changes: &[&Change]) -> bool {
     let fixed = |change: &&Change| change.field.as_deref().is_some_and(|name| field::FIXED.contains(&name));
-    changes.iter().any(|change| change.kind == ChangeKind::Drift && fixed(&change))
+    changes.iter().any(|change| change.kind == ChangeKind::Drift && fixed(change))
 }
 
 fn removal(id: &ObjectId, writes: &mut SeedWrites) -> Result<()> {
