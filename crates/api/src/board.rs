@@ -33,7 +33,7 @@ pub struct BoardQuery {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ExportQuery {
-    /// `md`, `csv` or `svg`.
+    /// `md`, `csv`, `svg` or `png`.
     pub format: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,

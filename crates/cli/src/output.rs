@@ -245,8 +245,13 @@ impl Output {
 
     /// Standard output. A reader that went away (`| head`) ends the program quietly and successfully.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// The same for what is no text.
+    pub fn bytes(&self, content: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        match out.write_all(content).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
             Err(error) => {

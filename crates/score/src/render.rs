@@ -1,11 +1,13 @@
-//! A board as a document: Markdown for people, CSV for spreadsheets, SVG for papers. The funnel is in each of them.
+//! A board as a document: Markdown for people, CSV for spreadsheets, SVG and PNG for papers. The funnel is in each of them.
 
 mod csv;
 mod markdown;
+mod png;
 mod svg;
 
 pub use csv::csv;
 pub use markdown::markdown;
+pub use png::png;
 pub use svg::svg;
 
 use crate::board::{EnvironmentBoard, View};

@@ -294,6 +294,13 @@ fn a_board_is_printed_with_its_funnel_in_every_form() {
     let svg = score::render::svg(board, Rule::Root);
     assert!(svg.starts_with("<svg ") && svg.contains("24 submitted") && svg.contains("Avg@5 by fault family"));
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    let png = score::render::png(&svg).unwrap();
+    // The signature and the first block of a PNG, whose width is twice the drawing's (ISO 15948, 5.2 and 11.2.2).
+    assert_eq!(png[..16], *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+    assert_eq!(u32::from_be_bytes(png[16..20].try_into().unwrap()), 2 * (220 + 520 + 2 * 16));
+    // The letters are there: a picture without a font is many times smaller.
+    let blank = score::render::png(&svg.replace("<text", "<desc").replace("</text", "</desc")).unwrap();
+    assert!(png.len() > 2 * blank.len(), "{} and {} bytes", png.len(), blank.len());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `board`: the scores of the algorithms.
 
+use std::io::IsTerminal;
+
 use api::board::{Board, BoardQuery, BoardRow, Comparison, ExportQuery, Figure};
 use clap::Args;
 use client::Failure;
@@ -38,7 +40,7 @@ pub struct Form {
     #[arg(long, value_parser = ["root", "public"])]
     pub rule: Option<String>,
     /// As a document: Markdown, CSV, JSON or a picture
-    #[arg(long, value_parser = ["md", "csv", "json", "svg"])]
+    #[arg(long, value_parser = ["md", "csv", "json", "svg", "png"])]
     format: Option<String>,
 }
 
@@ -131,11 +133,16 @@ pub fn document(session: &Session, form: &Form, query: &BoardQuery) -> Result<bo
         evaluation: query.evaluation,
         dataset: query.dataset.clone(),
     };
-    let text = client.board_document(&wanted)?.into_body().read_to_string().map_err(|error| {
+    if format == "png" && std::io::stdout().is_terminal() {
+        let problem =
+            Problem::new(ErrorKind::Invalid, "usage.binary_to_terminal", "a picture is nothing for a terminal");
+        return Err(Failure::from(problem.fix("send it into a file: `> board.png`")));
+    }
+    let content = client.board_document(&wanted)?.into_body().read_to_vec().map_err(|error| {
         let problem = Problem::new(ErrorKind::Unavailable, "download.broken", "the board broke off");
         Failure::from(problem.found(error.to_string()))
     })?;
-    session.out.write(&text)?;
+    session.out.bytes(&content)?;
     Ok(true)
 }
 

@@ -69,12 +69,12 @@ impl App {
         Ok(board)
     }
 
-    /// The board as a document: its content type, its file's name, and its text.
+    /// The board as a document: its content type, its file's name, and its content.
     ///
     /// # Errors
     /// `board.format_unknown`, `board.empty`, and those of [`App::board`].
-    pub async fn board_document(&self, query: &ExportQuery) -> Result<(&'static str, &'static str, String)> {
-        const FORMATS: [&str; 3] = ["md", "csv", "svg"];
+    pub async fn board_document(&self, query: &ExportQuery) -> Result<(&'static str, &'static str, Vec<u8>)> {
+        const FORMATS: [&str; 4] = ["md", "csv", "svg", "png"];
         if !FORMATS.contains(&query.format.as_str()) {
             let problem = Problem::unknown("board.format_unknown", "format", &query.format, FORMATS);
             return Err(invalid(problem.place("query: format")));
@@ -94,9 +94,10 @@ impl App {
             Problem::new(ErrorKind::NotFound, "board.empty", "there is no datapack that the board could count")
         })?;
         Ok(match query.format.as_str() {
-            "md" => ("text/markdown; charset=utf-8", "board.md", ::score::render::markdown(board, rule)),
-            "csv" => ("text/csv; charset=utf-8", "board.csv", ::score::render::csv(board)),
-            _ => ("image/svg+xml", "board.svg", ::score::render::svg(board, rule)),
+            "md" => ("text/markdown; charset=utf-8", "board.md", ::score::render::markdown(board, rule).into_bytes()),
+            "csv" => ("text/csv; charset=utf-8", "board.csv", ::score::render::csv(board).into_bytes()),
+            "png" => ("image/png", "board.png", ::score::render::png(&::score::render::svg(board, rule))?),
+            _ => ("image/svg+xml", "board.svg", ::score::render::svg(board, rule).into_bytes()),
         })
     }
 
