@@ -33,10 +33,10 @@ const CONFIDENCE: f64 = 1.0 - 0.05 / 6.0;
 const WIDEST: f64 = 0.1;
 
 /// What stands for one pack in the learning.
-struct Sample {
+struct Sample<'a> {
     pair: usize,
     learnt: bool,
-    features: Metadata,
+    features: &'a Metadata,
     label: String,
 }
 
@@ -59,18 +59,14 @@ fn metadata_alone_tells_neither_fault_nor_family_nor_service() {
     println!("{} packs in {:.0} s", packs.len(), began.elapsed().as_secs_f64());
     numbers_say_nothing(&packs);
     let clean: Vec<Metadata> = packs.iter().map(|pack| metadata::of(&pack.folder)).collect();
-    let red = verdicts(&packs, &clean);
-    assert!(red.is_empty(), "metadata gives the answer away: {red:#?}");
+    let found: Vec<String> = QUESTIONS.iter().flat_map(|question| red(question, &packs, &clean)).collect();
+    assert!(found.is_empty(), "metadata gives the answer away: {found:#?}");
 
-    // Each leak is put into copies of the faulty packs, and found.
+    // Each leak is put into copies of the packs, and found.
     for (what, plant) in LEAKS {
-        let planted: Vec<Metadata> = packs
-            .iter()
-            .zip(&clean)
-            .map(|(pack, clean)| if pack.faulty { with_leak(&pack.folder, *plant) } else { clean.clone() })
-            .collect();
-        let red = verdicts(&packs, &planted);
-        assert!(red.iter().any(|line| line.starts_with("fault or none")), "{what} is not found: {red:#?}");
+        let planted: Vec<Metadata> = packs.iter().map(|pack| with_leak(pack, *plant)).collect();
+        println!("with {what} planted:");
+        assert!(!red(&FAULT_OR_NONE, &packs, &planted).is_empty(), "{what} is not found");
     }
     println!("all in {:.0} s", began.elapsed().as_secs_f64());
 }
@@ -160,81 +156,88 @@ fn points(site: &Site) -> BTreeMap<(usize, usize), (String, String)> {
     points
 }
 
-/// Puts a leak into the open part of a pack whose files are links: what it changes it writes anew.
-type Plant = fn(&Path);
+/// Puts a leak into the open part of a pack, which is faulty or not. Its files are links: what is changed is written anew.
+type Plant = fn(&Path, bool);
 
 const LEAKS: &[(&str, Plant)] = &[
-    ("a name", |open| std::fs::write(open.join("pod_kill.parquet"), b"").unwrap()),
-    ("an event", |open| {
+    ("a name", |open, faulty| {
+        if faulty {
+            std::fs::write(open.join("pod_kill.parquet"), b"").unwrap();
+        }
+    }),
+    ("an event", |open, faulty| {
         let file = open.join("k8s.json");
         let mut value: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        value["events"] = json!([{"reason": "Killing"}]);
+        value["events"] = if faulty { json!([{"reason": "Killing"}]) } else { json!([]) };
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, value.to_string()).unwrap();
     }),
-    ("a row count", |open| one_row_less(&open.join("normal_logs.parquet"))),
+    // Both sides are written by the same writer: nothing but the count differs.
+    ("a row count", |open, faulty| fewer_rows(&open.join("normal_logs.parquet"), if faulty { 2 } else { 1 })),
 ];
 
 /// The metadata of a copy of the pack with a leak in it.
-fn with_leak(folder: &Path, plant: Plant) -> Metadata {
+fn with_leak(pack: &Labelled, plant: Plant) -> Metadata {
     let scratch = tempfile::tempdir().unwrap();
-    let copy = scratch.path().join(folder.file_name().unwrap());
+    let copy = scratch.path().join(pack.folder.file_name().unwrap());
     for part in ["open", "sealed"] {
         std::fs::create_dir_all(copy.join(part)).unwrap();
-        for entry in std::fs::read_dir(folder.join(part)).unwrap().map(Result::unwrap) {
+        for entry in std::fs::read_dir(pack.folder.join(part)).unwrap().map(Result::unwrap) {
             std::fs::hard_link(entry.path(), copy.join(part).join(entry.file_name())).unwrap();
         }
     }
-    std::fs::hard_link(folder.join("sha256sum.txt"), copy.join("sha256sum.txt")).unwrap();
-    plant(&copy.join("open"));
+    std::fs::hard_link(pack.folder.join("sha256sum.txt"), copy.join("sha256sum.txt")).unwrap();
+    plant(&copy.join("open"), pack.faulty);
     metadata::of(&copy)
 }
 
-/// Written by a plain writer: besides the count of the rows the sizes of the columns change, and either may give it away.
-fn one_row_less(file: &Path) {
+/// Writes the first of so many parts of a file's rows.
+fn fewer_rows(file: &Path, parts: i64) {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
     let (schema, rows) = (reader.schema().clone(), reader.metadata().file_metadata().num_rows());
-    let batches: Vec<_> =
-        reader.with_limit(usize::try_from(rows - 1).unwrap()).build().unwrap().map(Result::unwrap).collect();
-    let properties =
-        parquet::file::properties::WriterProperties::builder().set_created_by("aegis datapack".into()).build();
-    let options = parquet::arrow::arrow_writer::ArrowWriterOptions::new()
-        .with_properties(properties)
-        .with_skip_arrow_metadata(true);
+    let kept = usize::try_from(rows / parts).unwrap();
+    let batches: Vec<_> = reader.with_limit(kept).build().unwrap().map(Result::unwrap).collect();
     std::fs::remove_file(file).unwrap();
-    let mut writer = ArrowWriter::try_new_with_options(std::fs::File::create(file).unwrap(), schema, options).unwrap();
+    let mut writer = ArrowWriter::try_new(std::fs::File::create(file).unwrap(), schema, None).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.close().unwrap();
 }
 
-/// What is red: each question and classifier whose interval does not hold chance, or is too wide to say anything.
-fn verdicts(packs: &[Labelled], features: &[Metadata]) -> Vec<String> {
-    let mut red = Vec::new();
-    let samples = |label: &dyn Fn(&Labelled) -> Option<String>| -> Vec<Sample> {
-        let all = packs.iter().zip(features);
-        all.filter_map(|(pack, features)| {
-            Some(Sample { pair: pack.pair, learnt: pack.learnt, features: features.clone(), label: label(pack)? })
-        })
-        .collect()
+/// What is asked of the metadata of the packs for which it has a label.
+struct Question {
+    name: &'static str,
+    labels: usize,
+    label: fn(&Labelled) -> Option<&str>,
+}
+
+const FAULT_OR_NONE: Question =
+    Question { name: "fault or none", labels: 2, label: |pack| Some(if pack.faulty { "fault" } else { "none" }) };
+const QUESTIONS: [Question; 3] = [
+    FAULT_OR_NONE,
+    Question { name: "which family", labels: CAPABILITIES.len(), label: |pack| pack.faulty.then_some(&pack.family) },
+    Question { name: "which service", labels: SERVICES, label: |pack| pack.faulty.then_some(&pack.service) },
+];
+
+/// What is red: each classifier whose interval does not hold chance, or is too wide to say anything.
+fn red(question: &Question, packs: &[Labelled], features: &[Metadata]) -> Vec<String> {
+    let chance = 1.0 / question.labels as f64;
+    let sample = |(pack, features)| {
+        let label = (question.label)(pack)?.to_owned();
+        Some(Sample { pair: pack.pair, learnt: pack.learnt, features, label })
     };
-    let questions: [(&str, f64, Vec<Sample>); 3] = [
-        ("fault or none", 0.5, samples(&|pack| Some(if pack.faulty { "fault" } else { "none" }.to_owned()))),
-        ("which family", 1.0 / CAPABILITIES.len() as f64, samples(&|pack| pack.faulty.then(|| pack.family.clone()))),
-        ("which service", 1.0 / SERVICES as f64, samples(&|pack| pack.faulty.then(|| pack.service.clone()))),
-    ];
-    for (question, chance, samples) in questions {
-        for (name, learn) in CLASSIFIERS {
-            let (hits, n) = judge(&samples, *learn);
-            let (low, high) = clopper_pearson(hits, n, CONFIDENCE);
-            let accuracy = hits / n;
-            let line = format!("{question}, {name}: {accuracy:.3} [{low:.3}, {high:.3}], chance {chance:.3}, n {n}");
-            println!("{line}");
-            let wide = accuracy - low > WIDEST || high - accuracy > WIDEST;
-            if wide || chance < low || chance > high {
-                red.push(line);
-            }
+    let samples: Vec<Sample<'_>> = packs.iter().zip(features).filter_map(sample).collect();
+    let mut red = Vec::new();
+    for (name, learn) in CLASSIFIERS {
+        let (hits, n) = judge(&samples, *learn);
+        let (low, high) = clopper_pearson(hits, n, CONFIDENCE);
+        let (asked, accuracy) = (question.name, hits / n);
+        let line = format!("{asked}, {name}: {accuracy:.3} [{low:.3}, {high:.3}], chance {chance:.3}, n {n}");
+        println!("{line}");
+        let wide = accuracy - low > WIDEST || high - accuracy > WIDEST;
+        if wide || chance < low || chance > high {
+            red.push(line);
         }
     }
     red
@@ -242,19 +245,19 @@ fn verdicts(packs: &[Labelled], features: &[Metadata]) -> Vec<String> {
 
 /// Predicts a label.
 type Model = Box<dyn Fn(&Metadata) -> String>;
-type Learn = fn(&[&Sample]) -> Model;
+type Learn = fn(&[&Sample<'_>]) -> Model;
 
 const CLASSIFIERS: &[(&str, Learn)] = &[("best single feature", best_feature), ("naive Bayes", naive_bayes)];
 
 /// Right answers and questions on the pairs that the classifier did not see. A pair is one question: half of it is right when
 /// its two packs look the same.
-fn judge(samples: &[Sample], learn: Learn) -> (f64, f64) {
-    let (seen, unseen): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.learnt);
+fn judge(samples: &[Sample<'_>], learn: Learn) -> (f64, f64) {
+    let (seen, unseen): (Vec<&Sample<'_>>, Vec<&Sample<'_>>) = samples.iter().partition(|sample| sample.learnt);
     let model = learn(&seen);
     let mut pairs: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for sample in unseen {
         let (hits, packs) = pairs.entry(sample.pair).or_default();
-        *hits += f64::from(u8::from(model(&sample.features) == sample.label));
+        *hits += f64::from(u8::from(model(sample.features) == sample.label));
         *packs += 1.0;
     }
     (pairs.values().map(|(hits, packs)| hits / packs).sum(), pairs.len() as f64)
@@ -268,7 +271,7 @@ struct Classes {
 }
 
 impl Classes {
-    fn all(samples: &[&Sample]) -> Vec<Self> {
+    fn all(samples: &[&Sample<'_>]) -> Vec<Self> {
         let names: BTreeSet<&String> = samples.iter().flat_map(|sample| sample.features.keys()).collect();
         names.into_iter().map(|name| Self { name: name.clone(), bounds: bounds(samples, name) }).collect()
     }
@@ -282,8 +285,8 @@ impl Classes {
     }
 }
 
-fn bounds(samples: &[&Sample], name: &str) -> Vec<f64> {
-    let number = |sample: &&Sample| match sample.features.get(name) {
+fn bounds(samples: &[&Sample<'_>], name: &str) -> Vec<f64> {
+    let number = |sample: &&Sample<'_>| match sample.features.get(name) {
         Some(Feature::Number(value)) => Some(*value),
         _ => None,
     };
@@ -300,10 +303,10 @@ fn bounds(samples: &[&Sample], name: &str) -> Vec<f64> {
 
 type Counts = BTreeMap<String, BTreeMap<String, f64>>;
 
-fn count(samples: &[&Sample], classes: &Classes) -> Counts {
+fn count(samples: &[&Sample<'_>], classes: &Classes) -> Counts {
     let mut counts = Counts::new();
     for sample in samples {
-        *counts.entry(classes.of(&sample.features)).or_default().entry(sample.label.clone()).or_default() += 1.0;
+        *counts.entry(classes.of(sample.features)).or_default().entry(sample.label.clone()).or_default() += 1.0;
     }
     counts
 }
@@ -314,7 +317,7 @@ fn most(labels: &BTreeMap<String, f64>) -> (String, f64) {
 }
 
 /// The one feature that would have been right most often, and for each of its values the label that it goes with.
-fn best_feature(samples: &[&Sample]) -> Model {
+fn best_feature(samples: &[&Sample<'_>]) -> Model {
     let right = |counts: &Counts| counts.values().map(|labels| most(labels).1).sum::<f64>();
     let tables = Classes::all(samples).into_iter().map(|classes| (count(samples, &classes), classes));
     // A value of its own for each pack is right about all of them and says nothing about the next one.
@@ -327,7 +330,7 @@ fn best_feature(samples: &[&Sample]) -> Model {
 }
 
 /// All features together, as if each spoke for itself.
-fn naive_bayes(samples: &[&Sample]) -> Model {
+fn naive_bayes(samples: &[&Sample<'_>]) -> Model {
     let tables: Vec<(Classes, Counts)> =
         Classes::all(samples).into_iter().map(|classes| (classes.clone(), count(samples, &classes))).collect();
     let mut labels: BTreeMap<String, f64> = BTreeMap::new();
