@@ -195,7 +195,7 @@ fn mass_deletion(view: &View<'_>) -> Option<Problem> {
     let whole = view.enabled.iter().find(|code| {
         let prefix = format!("{SYSTEM_PREFIX}{code}.");
         let is_its = |known: &&&Known| known.declaration.key.starts_with(&prefix);
-        let gone = missing.iter().filter(|known| is_its(&known)).count();
+        let gone = missing.iter().filter(|known| is_its(known)).count();
         gone > 1 && gone == view.known.iter().filter(|known| is_its(&known) && was_published(known)).count()
     });
     if !is_share && whole.is_none() {

@@ -236,8 +236,11 @@ struct Follower {
     reconciler: Reconciler,
     watch: Option<Box<dyn Watch>>,
     /// What was said last, and when.
-    said: Option<(Instant, (i64, Option<i64>, Option<String>))>,
+    said: Option<(Instant, Said)>,
 }
+
+/// Revision of the settings, that of their source, and what keeps this process from following.
+type Said = (i64, Option<i64>, Option<String>);
 
 impl Follower {
     /// One pass; how long to rest when nothing moves.
