@@ -36,11 +36,11 @@ pub fn run(config: &Config) -> Result<()> {
 
 async fn try_store(config: &Config) -> Result<String> {
     let url = config.store_url();
-    if let Some(file) = store::sqlite_file(&url) {
-        if !file.exists() {
-            try_folder(file.parent().unwrap_or(Path::new(".")))?;
-            return Ok(format!("{} will be made", file.display()));
-        }
+    if let Some(file) = store::sqlite_file(&url)
+        && !file.exists()
+    {
+        try_folder(file.parent().unwrap_or(Path::new(".")))?;
+        return Ok(format!("{} will be made", file.display()));
     }
     let store = Store::connect_within(&url, config.answer()).await?;
     store.ping().await?;
