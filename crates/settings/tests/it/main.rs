@@ -1,7 +1,5 @@
 //! The source of live values against a real etcd.
 
-#![expect(clippy::unwrap_used, reason = "what a test prepares fails by panicking, as the test itself does")]
-
 use std::time::{Duration, Instant};
 
 use settings::source::Write;
