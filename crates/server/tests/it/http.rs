@@ -82,6 +82,7 @@ fn every_route_asks_for_its_role() {
             "post /injections/search",
             "post /injections/{name}/verify",
             "post /projects/{project}/injections/search",
+            "post /seeds/plan",
             "post /systems/registrable"
         ]
     );
