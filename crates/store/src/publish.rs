@@ -182,7 +182,11 @@ impl Store {
             Ok(Some(back)) => {
                 told(failed, format!("nothing was changed: {} taken back", counted(back.paths.len(), "live key")))
             }
-            Ok(None) => told(failed, "the change was made all the same: the answer was lost".to_owned()),
+            Ok(None) => told(
+                failed,
+                "the change was made all the same and its answer lost, or another process took it back: look again"
+                    .to_owned(),
+            ),
             Err(later) => {
                 tracing::warn!(problem = %later.chain(), "a change of settings is taken back later");
                 told(failed, format!("`{what}` is completed or taken back as soon as both sides answer"))
@@ -327,11 +331,42 @@ impl Store {
         Ok(done)
     }
 
-    /// Puts back what a recorded change published, and removes its record. `None` when there is no record: the change was
-    /// made.
+    /// Puts back what a recorded change published, and removes its record. `None` when there is no record: the
+    /// change was made, or another process takes it back.
     async fn take_back(&self, source: &dyn Source, id: &str) -> Result<Option<TakenBack>> {
         let row = setting_publication::Entity::find_by_id(id).one(self.reader()).await.map_err(Failure::from)?;
         let Some(row) = row else { return Ok(None) };
+        let taken = Uuid::new_v4().to_string();
+        self.running().insert(taken.clone());
+        let done = match self.seize_record(id, &taken).await {
+            Ok(true) => self.put_back(source, &taken, row).await.map(Some),
+            Ok(false) => Ok(None),
+            Err(problem) => Err(problem),
+        };
+        self.running().remove(&taken);
+        done
+    }
+
+    /// Gives a record another number and this process as its owner: the change that made it cannot come to its end any more.
+    /// False when it did before.
+    async fn seize_record(&self, id: &str, taken: &str) -> Result<bool> {
+        let owner = self.publishing().owner.get().copied().map_or_else(|| taken.to_owned(), |owner| owner.to_string());
+        let owner = &owner;
+        self.write(|tx, _| {
+            Box::pin(async move {
+                let changed = setting_publication::Entity::update_many()
+                    .col_expr(setting_publication::Column::Id, Expr::value(taken))
+                    .col_expr(setting_publication::Column::Owner, Expr::value(owner.as_str()))
+                    .filter(setting_publication::Column::Id.eq(id))
+                    .exec(tx)
+                    .await?;
+                Ok(changed.rows_affected == 1)
+            })
+        })
+        .await
+    }
+
+    async fn put_back(&self, source: &dyn Source, id: &str, row: setting_publication::Model) -> Result<TakenBack> {
         let writes: Vec<Published> = json("publication of settings", &row.writes)?;
         let paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
         let live = source.get(&paths).await?;
@@ -357,7 +392,7 @@ impl Store {
             })
         })
         .await?;
-        Ok(Some(TakenBack { what: row.what, paths: back.into_iter().map(|write| write.path).collect() }))
+        Ok(TakenBack { what: row.what, paths: back.into_iter().map(|write| write.path).collect() })
     }
 
     /// Records of changes that are under way, or were left behind.

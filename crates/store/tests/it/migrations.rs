@@ -51,9 +51,9 @@ async fn a_database_of_a_newer_version_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_somebody_else_is_left_alone() {
     for database in testkit::databases("a_database_of_somebody_else_is_left_alone") {
+        let store = Store::connect(&database.url).await.unwrap();
         let raw = Database::connect(&database.url).await.unwrap();
         raw.execute_unprepared("CREATE TABLE containers (id INTEGER)").await.unwrap();
-        let store = Store::connect(&database.url).await.unwrap();
         assert_eq!(store.migrate().await.unwrap_err().code, "store.foreign_database", "{}", database.kind);
         assert!(!store.pending_migrations().await.unwrap().is_empty(), "nothing was applied");
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use settings::{Etcd, Expect, Owner};
-use store::{Reconciler, RegisterOptions, Standing, Store};
+use store::{Incarnation, IncarnationId, Reconciler, RegisterOptions, Standing, Store};
+use uuid::Uuid;
 
 use crate::registry::{nothing_is_left, register, registration};
 use crate::stand::{Stand, published_stands};
@@ -156,6 +157,8 @@ async fn two_daemons_may_start_and_register_on_a_fresh_database_at_once() {
             let store = Store::connect(&database.url).await?;
             store.publish_to(Arc::new(Etcd::open(&url, Duration::from_secs(5))?));
             store.migrate().await?;
+            let (id, folder) = (IncarnationId::random(), Uuid::new_v4());
+            store.enter(&Incarnation { id, folder, host: "host".into(), pid: 1, role: "all".into() }).await?;
             store.declare_catalogue().await?;
             Reconciler::default().pass(&store).await?;
             let registered = store.register_system(&registration("ts"), RegisterOptions::default(), "seed").await;
