@@ -283,12 +283,7 @@ impl Store {
         self.write(|tx, _| {
             Box::pin(async move {
                 counter::lock(tx, counter::SETTINGS).await?;
-                for other in setting_publication::Entity::find().all(tx).await? {
-                    let theirs: Vec<Published> = json("publication of settings", &other.writes)?;
-                    if let Some(same) = theirs.iter().find(|write| paths.contains(write.path.as_str())) {
-                        return Err(being_changed(&same.path, &other.what).into());
-                    }
-                }
+                nobody_else_changes(tx, None, paths).await?;
                 setting_publication::Entity::insert(row.clone().into_active_model()).exec_without_returning(tx).await?;
                 Ok(())
             })
@@ -316,6 +311,9 @@ impl Store {
                     if planned(tx, from, whole, scopes).await? != planned_before {
                         return Err(moved().into());
                     }
+                    // What another change has put there and may yet take back counts as not there.
+                    let paths = planned_before.iter().map(|one| one.path.as_str()).collect();
+                    nobody_else_changes(tx, id, &paths).await?;
                     if let Some(id) = id {
                         let gone = setting_publication::Entity::delete_by_id(id).exec(tx).await?;
                         if gone.rows_affected != 1 {
@@ -439,6 +437,18 @@ impl Store {
         }
         Ok(taken)
     }
+}
+
+/// Refuses while a record other than `own` stands for one of the paths. The counter is locked by the caller.
+async fn nobody_else_changes(tx: &DatabaseTransaction, own: Option<&str>, paths: &BTreeSet<&str>) -> Work<()> {
+    for other in setting_publication::Entity::find().all(tx).await? {
+        let theirs: Vec<Published> = json("publication of settings", &other.writes)?;
+        let same = theirs.iter().find(|write| paths.contains(write.path.as_str()));
+        if let Some(same) = same.filter(|_| Some(other.id.as_str()) != own) {
+            return Err(being_changed(&same.path, &other.what).into());
+        }
+    }
+    Ok(())
 }
 
 /// What the transaction changed since the counter stood at `from`, the last value of each key.
