@@ -237,6 +237,12 @@ impl Store {
             let entry = live.get(&one.path);
             let value = entry.map(|entry| &entry.value);
             if value == one.value.as_ref() {
+                // Of a value that the store does not know yet, another change may be about to take it away again: it is
+                // written once more, over the revision that was seen.
+                if let Some(entry) = entry.filter(|_| value != one.previous.as_ref()) {
+                    let (before, after) = (Some(entry.value.clone()), one.value.clone());
+                    writes.push(Published { path: one.path.clone(), before, after, expect: Some(entry.revision) });
+                }
                 continue;
             }
             // A seed never overwrites what somebody else put there; an operator's word and a removal do.
