@@ -88,11 +88,11 @@ impl Tokens {
     pub async fn open(store: Store, data: &Path) -> Result<Self> {
         let tokens = Self { store, file: data.join(FILE) };
         let kept = match fs::read_to_string(&tokens.file) {
-            Ok(text) => tokens.authenticate(text.trim()).await,
+            Ok(text) => tokens.authenticate(text.trim()).await.map(|_| text),
             Err(error) => Err(Problem::new(ErrorKind::Unauthenticated, "token.file_missing", error.to_string())),
         };
         match kept {
-            Ok(_) => tokens.keep_hash(fs::read_to_string(&tokens.file).unwrap_or_default().trim())?,
+            Ok(text) => tokens.keep_hash(text.trim())?,
             Err(problem) if problem.kind == ErrorKind::Unauthenticated => tokens.replace_admin().await?,
             Err(problem) => return Err(problem),
         }
@@ -105,7 +105,13 @@ impl Tokens {
 
     async fn replace_admin(&self) -> Result<()> {
         let token = fresh_secret("aegis");
-        let before = fs::read_to_string(self.file.with_file_name(HASH_FILE)).unwrap_or_default();
+        let hash_file = self.file.with_file_name(HASH_FILE);
+        let before = match fs::read_to_string(&hash_file) {
+            Ok(hash) => hash,
+            // The first start: there is nothing to revoke.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(unwritable(&hash_file, &error)),
+        };
         // The file first: a token that is stored and that nobody has would lock everybody out.
         write_private(&self.file, &token).map_err(|error| unwritable(&self.file, &error))?;
         if let Ok(old) = self.store.authenticate(before.trim()).await {
