@@ -4,6 +4,7 @@
 //! mapping lives in this crate alone. Times in responses are RFC 3339 text in UTC unless a field says otherwise.
 
 pub mod algorithm;
+pub mod answers;
 pub mod auth;
 pub mod board;
 pub mod container;

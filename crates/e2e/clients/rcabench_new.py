@@ -1,6 +1,6 @@
 """The journey of an algorithm's author with `rcabench` 1.3.3.
 
-    rcabench_new.py PROJECT-ID DATAPACK-NAME
+    rcabench_new.py PROJECT-ID DATAPACK-NAME DATASET-ID VERSION-ID
 
 RCABENCH_BASE_URL, RCABENCH_KEY_ID and RCABENCH_KEY_SECRET say where and who. One JSON object is printed: what was seen.
 """
@@ -11,10 +11,18 @@ import time
 import urllib.request
 
 from rcabench.client import RCABenchClient
+from rcabench.openapi.api.datasets_api import DatasetsApi
+from rcabench.openapi.api.evaluations_api import EvaluationsApi
 from rcabench.openapi.api.executions_api import ExecutionsApi
 from rcabench.openapi.api.injections_api import InjectionsApi
 from rcabench.openapi.api.projects_api import ProjectsApi
+from rcabench.openapi.models.container_ref import ContainerRef
 from rcabench.openapi.models.container_spec import ContainerSpec
+from rcabench.openapi.models.dataset_ref import DatasetRef
+from rcabench.openapi.models.evaluation_batch_evaluate_datapack_req import EvaluationBatchEvaluateDatapackReq
+from rcabench.openapi.models.evaluation_batch_evaluate_dataset_req import EvaluationBatchEvaluateDatasetReq
+from rcabench.openapi.models.evaluation_evaluate_datapack_spec import EvaluationEvaluateDatapackSpec
+from rcabench.openapi.models.evaluation_evaluate_dataset_spec import EvaluationEvaluateDatasetSpec
 from rcabench.openapi.models.execution_detector_result_item import ExecutionDetectorResultItem
 from rcabench.openapi.models.execution_execution_spec import ExecutionExecutionSpec
 from rcabench.openapi.models.execution_granularity_result_item import ExecutionGranularityResultItem
@@ -27,7 +35,7 @@ from rcabench.openapi.models.injection_manage_injection_label_req import Injecti
 from rcabench.openapi.models.injection_submit_injection_req import InjectionSubmitInjectionReq
 from rcabench.openapi.models.label_item import LabelItem
 
-project, name = int(sys.argv[1]), sys.argv[2]
+project, name, dataset, version = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 client = RCABenchClient()
 api = client.get_client()
 seen = {}
@@ -80,6 +88,32 @@ seen["receipt"] = receipt.to_dict()
 label = ExecutionManageExecutionLabelReq(add_labels=[LabelItem(key="note", value="first try")], remove_labels=["by"])
 executions.update_execution_labels(id=number, execution_manage_execution_label_req=label)
 seen["uploaded"] = executions.get_execution_by_id(id=number).data.to_dict()
+
+evaluations = EvaluationsApi(api)
+mine = ContainerRef(name="mine", version="1.0")
+noted = [LabelItem(key="note", value="first try")]
+questions = [
+    EvaluationEvaluateDatapackSpec(algorithm=algorithm, datapack=datapack, filter_labels=labels)
+    for algorithm, datapack, labels in [
+        (mine, name, noted),
+        (mine, name, [LabelItem(key="note", value="second try")]),
+        (ContainerRef(name="nsigma"), name, None),
+        (mine, "no-such-pack", None),
+        (ContainerRef(name="nsgima"), name, None),
+    ]
+]
+body = EvaluationBatchEvaluateDatapackReq(specs=questions)
+answer = evaluations.evaluate_algorithm_on_datapacks(evaluation_batch_evaluate_datapack_req=body).data
+seen["on_datapacks"] = answer.to_dict()
+questions = [
+    EvaluationEvaluateDatasetSpec(algorithm=ContainerRef(name=algorithm), dataset=DatasetRef(name="both"))
+    for algorithm in ("mine", "pdiagnose")
+]
+body = EvaluationBatchEvaluateDatasetReq(specs=questions)
+answer = evaluations.evaluate_algorithm_on_datasets(evaluation_batch_evaluate_dataset_req=body).data
+seen["on_datasets"] = answer.to_dict()
+archive = DatasetsApi(api).download_dataset_version(dataset_id=dataset, version_id=version)
+seen["archive"] = {"size": len(archive), "is_zip": bytes(archive[:2]) == b"PK"}
 
 number = submit(ContainerSpec(name="mine-detector", version="1.0", payload={"remote": True}))
 row = ExecutionDetectorResultItem(

@@ -103,7 +103,7 @@ impl Out<'_> {
         self.line(4, format_args!("versions:"));
         for (version, status) in prefixed(object, "version ") {
             self.line(6, format_args!("- name: {}", quoted(version)));
-            self.line(8, format_args!("status: {}", status_code(status.value.as_str().unwrap_or_default())));
+            self.line(8, format_args!("status: {}", status_code(&status.text())));
         }
     }
 
@@ -150,7 +150,7 @@ impl Out<'_> {
         self.line(indent, format_args!("{key}:"));
         for (name, role) in rows {
             self.line(indent + 2, format_args!("- name: {}", quoted(name)));
-            self.line(indent + 4, format_args!("role: {}", quoted(role.value.as_str().unwrap_or_default())));
+            self.line(indent + 4, format_args!("role: {}", quoted(&role.text())));
             if let Some(person) = person {
                 let own = prefixed(person, &format!("team {name} project "));
                 self.memberships(indent + 4, "projects", &own, None);
@@ -167,7 +167,7 @@ impl Out<'_> {
         let scope = scopes.into_iter().find(|scope| scope.as_str() == object.text("scope")).map_or(2, Scope::code);
         self.line(2, format_args!("- key: {}", quoted(name)));
         if let Some(default) = object.fields.get(field::DEFAULT) {
-            self.line(4, format_args!("default_value: {}", quoted(default.value.as_str().unwrap_or_default())));
+            self.line(4, format_args!("default_value: {}", quoted(&default.text())));
         }
         self.line(4, format_args!("value_type: {kind}"));
         self.line(4, format_args!("scope: {scope}"));
@@ -288,7 +288,7 @@ impl Out<'_> {
             }
             for (key, field) in values {
                 self.line(10, format_args!("- key: {}", quoted(key)));
-                self.line(12, format_args!("value: {}", quoted(field.value.as_str().unwrap_or_default())));
+                self.line(12, format_args!("value: {}", quoted(&field.text())));
             }
         }
     }

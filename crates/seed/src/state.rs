@@ -3,6 +3,7 @@
 
 mod declared;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ fn is_zero(number: &u32) -> bool {
 impl Field {
     pub fn new(value: impl Into<Value>, at: Option<&Spot>) -> Self {
         Self { value: value.into(), at: at.cloned(), secret: false, from: None, order: 0, operators: false }
+    }
+
+    /// A text as it is, anything else as JSON.
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.value {
+            Value::String(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod access;
 mod algorithm;
+mod answers;
 mod board;
 mod container;
 mod datapack;

@@ -130,6 +130,8 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(container::show))
         .routes(routes!(evaluation::list, evaluation::create))
         .routes(routes!(evaluation::compare))
+        .routes(routes!(evaluation::datapacks))
+        .routes(routes!(evaluation::datasets))
         .routes(routes!(evaluation::show))
         .routes(routes!(evaluation::cancel))
         .routes(routes!(dataset::list, dataset::create))
@@ -138,6 +140,7 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(dataset::manifest))
         .routes(routes!(dataset::verify))
         .routes(routes!(dataset::download))
+        .routes(routes!(dataset::download_version))
         .routes(routes!(board::board))
         .routes(routes!(board::export))
 }

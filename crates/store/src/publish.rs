@@ -55,6 +55,38 @@ pub(crate) struct Published {
     pub after: Option<String>,
     #[serde(skip)]
     expect: Option<i64>,
+    #[serde(skip)]
+    made: Made,
+}
+
+/// Whether the source holds a write. It is known only to the process that makes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Made {
+    No,
+    /// The answer is lost, or this is read from a record.
+    #[default]
+    Maybe,
+    /// At this revision of the source.
+    At(i64),
+}
+
+impl Published {
+    fn new(path: &str, before: Option<String>, after: Option<String>, expect: Option<i64>) -> Self {
+        Published { path: path.to_owned(), before, after, expect, made: Made::No }
+    }
+
+    /// The write that takes this one back, if it was made and still stands: nothing that somebody else wrote is touched,
+    /// even if it is the same.
+    fn back(&self, live: Option<&Entry>) -> Option<Published> {
+        let stands = match self.made {
+            Made::No => false,
+            Made::At(revision) if self.after.is_some() => live.is_some_and(|entry| entry.revision == revision),
+            Made::At(_) | Made::Maybe => live.map(|entry| &entry.value) == self.after.as_ref(),
+        };
+        let expect = live.map(|entry| entry.revision);
+        (stands && self.before != self.after)
+            .then(|| Published::new(&self.path, self.after.clone(), self.before.clone(), expect))
+    }
 }
 
 /// One value that a transaction sets or deletes.
@@ -141,14 +173,14 @@ impl Store {
         body: &impl Body<'env, T>,
     ) -> Result<T> {
         let planned = self.rehearse(whole, body).await?;
-        let writes = self.against(source, &planned).await?;
+        let mut writes = self.against(source, &planned).await?;
         if writes.is_empty() {
             return self.commit(None, &planned, whole, None, body).await;
         }
         reach("settings.before-record");
         let id = Uuid::new_v4().to_string();
         self.running().insert(id.clone());
-        let done = self.recorded(source, &id, what, whole, &planned, &writes, body).await;
+        let done = self.recorded(source, &id, what, whole, &planned, &mut writes, body).await;
         self.running().remove(&id);
         done
     }
@@ -161,7 +193,7 @@ impl Store {
         what: &str,
         whole: Option<&str>,
         planned: &[Planned],
-        writes: &[Published],
+        writes: &mut [Published],
         body: &impl Body<'env, T>,
     ) -> Result<T> {
         self.record_publication(id, what, writes).await?;
@@ -177,11 +209,16 @@ impl Store {
             Err(problem) if problem.code == "setting.changed_meanwhile" => Problem { code: MOVED.into(), ..problem },
             Err(problem) => problem,
         };
-        Err(match self.take_back(source, id).await {
+        Err(match self.take_back(source, id, Some(writes)).await {
             Ok(Some(_)) if failed.code == MOVED => failed,
             Ok(Some(back)) => {
                 told(failed, format!("nothing was changed: {} taken back", counted(back.paths.len(), "live key")))
             }
+            // The record went before the transaction could end. What was published after that is not in it.
+            Ok(None) if failed.code == MOVED => revert(source, writes).await.map_or_else(
+                |later| told(later, format!("`{what}` was not made, and what it published could not be taken back")),
+                |_| failed,
+            ),
             Ok(None) => told(
                 failed,
                 "the change was made all the same and its answer lost, or another process took it back: look again"
@@ -212,7 +249,7 @@ impl Store {
             .await;
         match taken_back {
             Err(problem) if problem.code != REHEARSED => Err(problem),
-            _ => Ok(cell.into_inner().expect("no holder of this lock panics").unwrap_or_default()),
+            _ => Ok(cell.into_inner().expect("no holder of this lock panics").expect("a rehearsal ends with its plan")),
         }
     }
 
@@ -229,7 +266,7 @@ impl Store {
         match self.standing_of(source, live.get(INSTALLATION), &own).await? {
             Standing::Ours => {}
             Standing::Empty => {
-                writes.push(Published { path: INSTALLATION.into(), before: None, after: Some(own), expect: None });
+                writes.push(Published::new(INSTALLATION, None, Some(own), None));
             }
             Standing::Foreign(other) => return Err(not_adopted(source.place(), other.as_deref())),
         }
@@ -241,7 +278,7 @@ impl Store {
                 // written once more, over the revision that was seen.
                 if let Some(entry) = entry.filter(|_| value != one.previous.as_ref()) {
                     let (before, after) = (Some(entry.value.clone()), one.value.clone());
-                    writes.push(Published { path: one.path.clone(), before, after, expect: Some(entry.revision) });
+                    writes.push(Published::new(&one.path, before, after, Some(entry.revision)));
                 }
                 continue;
             }
@@ -250,12 +287,8 @@ impl Store {
             if is_foreign && one.owner == Owner::Seed && one.value.is_some() {
                 return Err(foreign_value(source.place(), &one.path));
             }
-            writes.push(Published {
-                path: one.path.clone(),
-                before: value.cloned(),
-                after: one.value.clone(),
-                expect: entry.map(|entry| entry.revision),
-            });
+            let expect = entry.map(|entry| entry.revision);
+            writes.push(Published::new(&one.path, value.cloned(), one.value.clone(), expect));
         }
         Ok(writes)
     }
@@ -335,15 +368,16 @@ impl Store {
         Ok(done)
     }
 
-    /// Puts back what a recorded change published, and removes its record. `None` when there is no record: the
-    /// change was made, or another process takes it back.
-    async fn take_back(&self, source: &dyn Source, id: &str) -> Result<Option<TakenBack>> {
+    /// Puts back what a recorded change published, and removes its record. `own` is what this process knows of its own
+    /// change; of another one's the record tells what may have been published. `None` when there is no record: the change was
+    /// made, or another process takes it back.
+    async fn take_back(&self, source: &dyn Source, id: &str, own: Option<&[Published]>) -> Result<Option<TakenBack>> {
         let row = setting_publication::Entity::find_by_id(id).one(self.reader()).await.map_err(Failure::from)?;
         let Some(row) = row else { return Ok(None) };
         let taken = Uuid::new_v4().to_string();
         self.running().insert(taken.clone());
         let done = match self.seize_record(id, &taken).await {
-            Ok(true) => self.put_back(source, &taken, row).await.map(Some),
+            Ok(true) => self.put_back(source, &taken, row, own).await.map(Some),
             Ok(false) => Ok(None),
             Err(problem) => Err(problem),
         };
@@ -370,23 +404,17 @@ impl Store {
         .await
     }
 
-    async fn put_back(&self, source: &dyn Source, id: &str, row: setting_publication::Model) -> Result<TakenBack> {
-        let writes: Vec<Published> = json("publication of settings", &row.writes)?;
-        let paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
-        let live = source.get(&paths).await?;
-        let ours = writes.iter().filter(|write| {
-            let value = live.get(&write.path).map(|entry| &entry.value);
-            value == write.after.as_ref() && write.before != write.after
-        });
-        let back: Vec<Published> = ours
-            .map(|write| Published {
-                path: write.path.clone(),
-                before: write.after.clone(),
-                after: write.before.clone(),
-                expect: live.get(&write.path).map(|entry| entry.revision),
-            })
-            .collect();
-        publish_all(source, &back).await?;
+    async fn put_back(
+        &self,
+        source: &dyn Source,
+        id: &str,
+        row: setting_publication::Model,
+        own: Option<&[Published]>,
+    ) -> Result<TakenBack> {
+        let paths = match own {
+            Some(own) => revert(source, own).await?,
+            None => revert(source, &json::<Vec<Published>>("publication of settings", &row.writes)?).await?,
+        };
         self.write(|tx, _| {
             Box::pin(async move {
                 // Whoever compared both sides meanwhile sees that they moved.
@@ -396,7 +424,7 @@ impl Store {
             })
         })
         .await?;
-        Ok(TakenBack { what: row.what, paths: back.into_iter().map(|write| write.path).collect() })
+        Ok(TakenBack { what: row.what, paths })
     }
 
     /// Records of changes that are under way, or were left behind.
@@ -432,7 +460,7 @@ impl Store {
             let is_running = self.running().contains(&row.id);
             let is_own = own.as_ref() == Some(&row.owner);
             let is_abandoned = !is_running && (is_own || !alive.contains(&row.owner) || stuck.contains(&row.id));
-            if is_abandoned && let Some(back) = self.take_back(source, &row.id).await? {
+            if is_abandoned && let Some(back) = self.take_back(source, &row.id, None).await? {
                 tracing::warn!(
                     what = back.what,
                     paths = back.paths.len(),
@@ -513,17 +541,33 @@ async fn remember(tx: &DatabaseTransaction, planned: &[Planned], revision: Optio
 }
 
 /// Publishes in as few steps as the source takes; returns the last one's revision.
-async fn publish_all(source: &dyn Source, writes: &[Published]) -> Result<i64> {
+async fn publish_all(source: &dyn Source, writes: &mut [Published]) -> Result<i64> {
     let mut revision = 0;
-    for some in writes.chunks(MOST_WRITES) {
+    for some in writes.chunks_mut(MOST_WRITES) {
         let one = |write: &Published| Write {
             path: write.path.clone(),
             value: write.after.clone(),
             expect: write.expect.map_or(Expect::Absent, Expect::Revision),
         };
-        revision = source.commit(&some.iter().map(one).collect::<Vec<_>>()).await?;
+        let answer = source.commit(&some.iter().map(one).collect::<Vec<_>>()).await;
+        let made = match &answer {
+            Ok(revision) => Made::At(*revision),
+            Err(problem) if problem.code == "setting.changed_meanwhile" => Made::No,
+            Err(_) => Made::Maybe,
+        };
+        some.iter_mut().for_each(|write| write.made = made);
+        revision = answer?;
     }
     Ok(revision)
+}
+
+/// Takes back in the source what stands there of these writes. Returns their paths.
+async fn revert(source: &dyn Source, writes: &[Published]) -> Result<Vec<String>> {
+    let paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
+    let live = source.get(&paths).await?;
+    let mut back: Vec<Published> = writes.iter().filter_map(|write| write.back(live.get(&write.path))).collect();
+    publish_all(source, &mut back).await?;
+    Ok(back.into_iter().map(|write| write.path).collect())
 }
 
 fn told(mut problem: Problem, outcome: String) -> Problem {

@@ -67,16 +67,40 @@ fn assert_same_archive(site: &Site, name: &str) {
     assert_eq!(inside, expect);
 }
 
+/// What the client read of the answers, by datapack and by data set; the questions that it asks wrongly are told in place.
+#[track_caller]
+fn assert_answers(seen: &Value, name: &str, mine: &Value) {
+    let packs = &seen["on_datapacks"];
+    let items = packs["success_items"].as_array().unwrap();
+    assert_eq!((&packs["success_count"], &packs["failed_count"], items.len()), (&3.into(), &2.into(), 3), "{packs:#}");
+    let refs: Vec<_> = items.iter().map(|item| item["execution_refs"].as_array().unwrap()).collect();
+    assert!(refs[0].len() == 1 && refs[1].is_empty() && !refs[2].is_empty(), "{packs:#}");
+    assert_eq!((&refs[0][0]["predictions"], &refs[0][0]["execution_duration"]), (mine, &1.5.into()));
+    assert_eq!(items[0]["groundtruths"][0]["service"], seen["injection"]["ground_truth"][0]["service"]);
+    let failed: Vec<String> = packs["failed_items"].as_array().unwrap().iter().map(text).collect();
+    assert!(failed[0].starts_with("specs[3]: ") && failed[0].contains("datapack.unknown"), "{failed:?}");
+    assert!(failed[1].contains("algorithm.unknown") && failed[1].contains("nsigma"), "{failed:?}");
+
+    let sets = seen["on_datasets"]["success_items"].as_array().unwrap();
+    assert_eq!((sets.len(), &sets[0]["dataset_version"], &sets[0]["total_count"]), (2, &"1.0".into(), &1.into()));
+    assert_eq!(sets[0]["evalaute_refs"][0]["execution_refs"][0]["predictions"], *mine);
+    assert_eq!(sets[1]["not_executed_datapacks"], json!([name]));
+    assert!(seen["archive"]["is_zip"] == true, "{}", seen["archive"]);
+}
+
 #[test]
 fn the_newest_public_client_makes_the_whole_journey() {
     let Some(python) = tool("the newest public client makes the whole journey", Tool::RcabenchNew) else { return };
     let (site, daemon) = round::ts(&[]);
     let pack = pack(&site);
     let name = text(&pack["name"]);
+    let set = ["dataset", "create", "both:1.0", "--license", "CC-BY-4.0", "--pack", &name];
+    let set = site.ctl(&set).ok().json();
+    let (set, version) = (set[0]["id"].to_string(), set[0]["versions"][0]["id"].to_string());
     let key = site.ctl(&["auth", "key", "create", "--name", "laptop", "--role", "operator"]).ok().json();
     let (id, secret) = (text(&key["key_id"]), text(&key["key_secret"]));
     let who = [("RCABENCH_KEY_ID", id.as_str()), ("RCABENCH_KEY_SECRET", &secret)];
-    let seen = journey(&site, &daemon, &python, "rcabench_new.py", &["1", &name], &who);
+    let seen = journey(&site, &daemon, &python, "rcabench_new.py", &["1", &name, &set, &version], &who);
 
     assert_eq!(seen["total"], 1);
     assert_same_injection(&seen["injection"], &pack);
@@ -101,6 +125,7 @@ fn the_newest_public_client_makes_the_whole_journey() {
     ]);
     assert_eq!(uploaded["granularity_results"], expect);
     assert_eq!(labels(uploaded), [("note", "first try")]);
+    assert_answers(&seen, &name, &expect);
     assert_eq!(seen["detector_receipt"]["has_anomalies"], true);
     let row = &seen["detected"]["detector_results"][0];
     assert_eq!(
@@ -119,7 +144,7 @@ fn the_newest_public_client_makes_the_whole_journey() {
 
     site.ctl(&["auth", "key", "revoke", &id, "--yes"]).ok();
     let after = Command::new(&python)
-        .args([script("rcabench_new.py").to_str().unwrap(), "1", &name])
+        .args([script("rcabench_new.py").to_str().unwrap(), "1", &name, &set, &version])
         .env("RCABENCH_BASE_URL", daemon.address())
         .envs(who)
         .output()

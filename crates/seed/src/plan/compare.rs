@@ -167,7 +167,10 @@ impl Found<'_> {
             overlays.into_iter().find_map(|overlays| overlays.get(hash?))
         };
         let (Some(old), Some(new)) = (find(old), find(new)) else { return "the values file has other content".into() };
-        let changes = super::impact::overlay_changes(old, new);
+        let changes = match super::impact::overlay_changes(old, new) {
+            Ok(changes) => changes,
+            Err(why) => return format!("the values file has other content, which cannot be compared: {why}"),
+        };
         match changes.len() {
             0 => "the values file has other bytes and the same values".to_owned(),
             count => {

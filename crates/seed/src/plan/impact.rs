@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Change, ChangeKind, Consent, Impact, PlanLayer, ValueChange};
 use crate::state::{Object, ObjectKind, State, field};
 use crate::versions::newest;
-use crate::{Leaf, Overlay, Revision};
+use crate::{Findings, Leaf, Overlay, Revision};
 
 pub fn of(changes: &[Change], new: &State, live: &State) -> Vec<Impact> {
     let mut impact = Vec::new();
@@ -36,7 +36,13 @@ fn system(code: &str, changes: &[Change], new: &State, live: &State) -> Option<I
         let effect = "nothing: a change of this system is refused, so the whole seed is".to_owned();
         return Some(Impact { system: Some(code.to_owned()), effect, values: Vec::new() });
     }
-    let values = value_changes(before.as_ref(), after.as_ref());
+    let values = match value_changes(before.as_ref(), after.as_ref()) {
+        Ok(values) => values,
+        Err(why) => {
+            let effect = format!("it cannot be said which values change: {why}");
+            return Some(Impact { system: Some(code.to_owned()), effect, values: Vec::new() });
+        }
+    };
     let effect = effect(before.as_ref(), after.as_ref(), values.len())?;
     Some(Impact { system: Some(code.to_owned()), effect, values })
 }
@@ -70,24 +76,22 @@ fn effect(before: Option<&Revision>, after: Option<&Revision>, values: usize) ->
 }
 
 /// Leaf by leaf, the composed values of slot 0.
-fn value_changes(before: Option<&Revision>, after: Option<&Revision>) -> Vec<ValueChange> {
-    let leaves = |revision: Option<&Revision>| -> Vec<Leaf> {
-        let composed = revision.and_then(|revision| revision.compose(None, &Value::Null, 0).ok());
-        composed.map_or_else(Vec::new, |composed| composed.leaves)
+fn value_changes(before: Option<&Revision>, after: Option<&Revision>) -> Result<Vec<ValueChange>, Findings> {
+    let leaves = |revision: Option<&Revision>| match revision {
+        Some(revision) => revision.compose(None, &Value::Null, 0).map(|composed| composed.leaves),
+        None => Ok(Vec::new()),
     };
-    differing(&leaves(before), &leaves(after))
+    Ok(differing(&leaves(before)?, &leaves(after)?))
 }
 
 /// Leaf by leaf, two values files.
-pub fn overlay_changes(old: &Overlay, new: &Overlay) -> Vec<ValueChange> {
-    let leaves = |overlay: &Overlay| {
+pub fn overlay_changes(old: &Overlay, new: &Overlay) -> Result<Vec<ValueChange>, Findings> {
+    let leaves = |overlay: &Overlay| -> Result<Vec<Leaf>, Findings> {
         let mut leaves = Vec::new();
-        if let Ok(tree) = overlay.tree() {
-            tree.leaves(&mut Vec::new(), &mut leaves);
-        }
-        leaves
+        overlay.tree()?.leaves(&mut Vec::new(), &mut leaves);
+        Ok(leaves)
     };
-    differing(&leaves(old), &leaves(new))
+    Ok(differing(&leaves(old)?, &leaves(new)?))
 }
 
 fn differing(before: &[Leaf], after: &[Leaf]) -> Vec<ValueChange> {

@@ -163,7 +163,23 @@ impl App {
     /// # Errors
     /// `dataset.unknown`, `dataset.version_unknown`, `dataset.part_unknown`, `dataset.datapack_changed`.
     pub async fn dataset_archive(&self, name: &str, part: Option<&str>) -> Result<Download> {
-        let stored = self.find_dataset(name).await?;
+        self.archive_of(self.find_dataset(name).await?, part).await
+    }
+
+    /// As [`Self::dataset_archive`], of the version with this name or number.
+    ///
+    /// # Errors
+    /// As for [`Self::dataset_archive`].
+    pub async fn dataset_version_archive(&self, name: &str, version: &str, part: Option<&str>) -> Result<Download> {
+        let mut versions = self.versions(name).await?;
+        let is_it = |one: &store::Dataset| one.version == version || one.id.to_string() == version;
+        match versions.iter().position(is_it) {
+            Some(place) => self.archive_of(versions.swap_remove(place), part).await,
+            None => Err(version_unknown(name, version, &versions)),
+        }
+    }
+
+    async fn archive_of(&self, stored: store::Dataset, part: Option<&str>) -> Result<Download> {
         let manifest = manifest(&stored)?;
         let wanted = match part {
             Some(part) => Some(self::part(Some(&stored), part)?),
@@ -203,10 +219,7 @@ impl App {
         let Some(version) = version else { return Ok(versions.swap_remove(versions.len() - 1)) };
         match versions.iter().position(|dataset| dataset.version == version) {
             Some(place) => Ok(versions.swap_remove(place)),
-            None => {
-                let names = versions.iter().map(|dataset| dataset.version.as_str());
-                Err(Problem::unknown("dataset.version_unknown", "version", version, names).place(name.to_owned()))
-            }
+            None => Err(version_unknown(name, version, &versions)),
         }
     }
 
@@ -239,6 +252,11 @@ pub fn part(dataset: Option<&store::Dataset>, part: &str) -> Result<BTreeSet<Str
     }
     let members = manifest(dataset)?.members.into_iter();
     Ok(members.filter(|member| member.part == part).map(|member| member.name).collect())
+}
+
+fn version_unknown(name: &str, version: &str, known: &[store::Dataset]) -> Problem {
+    let names = known.iter().map(|dataset| dataset.version.as_str());
+    Problem::unknown("dataset.version_unknown", "version", version, names).place(name.to_owned())
 }
 
 fn check(request: &DatasetRequest) -> Result<()> {

@@ -237,7 +237,7 @@ pub fn list(value: Option<&Value>) -> Vec<Value> {
     }
 }
 
-fn ground_truth(truth: &Truth) -> Result<Vec<GroundTruth>> {
+pub fn ground_truth(truth: &Truth) -> Result<Vec<GroundTruth>> {
     let public = ::datapack::public_ground_truth(truth);
     serde_json::from_value(public)
         .map_err(|error| Problem::internal("truth.malformed", "a ground truth has no public form").cause(error))

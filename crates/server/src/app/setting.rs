@@ -312,6 +312,7 @@ impl Follower {
                 },
                 None => poll.await,
             }
+            // A store that does not answer did not move either; the next pass tells it.
             let revision = self.app.store().settings_revision().await.ok();
             if revision.is_some() && revision != before {
                 return;

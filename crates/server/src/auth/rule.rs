@@ -12,6 +12,8 @@ const EXCEPTIONS: &[(&str, &str, TokenRole)] = &[
     ("POST", "/injections/{name}/verify", TokenRole::Viewer),
     ("POST", "/projects/{project}/injections/search", TokenRole::Viewer),
     ("POST", "/datasets/{name}/verify", TokenRole::Viewer),
+    ("POST", "/evaluations/datapacks", TokenRole::Viewer),
+    ("POST", "/evaluations/datasets", TokenRole::Viewer),
     ("POST", "/seeds/plan", TokenRole::Viewer),
     ("POST", "/systems/registrable", TokenRole::Viewer),
     // An algorithm's author brings it along, compares it with others and keeps what it was compared on.

@@ -46,6 +46,16 @@ pub async fn verify(State(app): State<App>, Segment(name): Segment) -> Answer<Da
     Ok(Reply::ok(app.verify_dataset(&name).await?))
 }
 
+/// Download one version, by its name or number, as a zip archive
+#[utoipa::path(get, path = "/datasets/{name}/versions/{version}/download", tag = "datasets", params(("name" = String, Path), ("version" = String, Path), DownloadQuery), responses((status = 200, content_type = "application/zip"), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn download_version(
+    State(app): State<App>,
+    Segment((name, version)): Segment<(String, String)>,
+    Params(query): Params<DownloadQuery>,
+) -> Result<Response, Refusal> {
+    Ok(respond(app.dataset_version_archive(&name, &version, query.part.as_deref()).await?))
+}
+
 /// Download a version as a zip archive: its manifest, and each datapack in the public layout
 #[utoipa::path(get, path = "/datasets/{name}/download", tag = "datasets", params(("name" = String, Path), DownloadQuery), responses((status = 200, content_type = "application/zip"), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn download(

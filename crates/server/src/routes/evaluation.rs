@@ -1,5 +1,6 @@
 //! Evaluations.
 
+use api::answers::{Answered, DatapackQuestions, DatapackReply, DatasetQuestions, DatasetReply};
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::{Envelope, ErrorData, Page, PageQuery};
 use axum::extract::State;
@@ -38,6 +39,24 @@ pub async fn cancel(State(app): State<App>, Segment(id): Segment) -> Answer<Canc
 #[utoipa::path(get, path = "/evaluations/compare", tag = "evaluations", params(CompareQuery), responses((status = 200, body = Envelope<EvaluationComparison>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn compare(State(app): State<App>, Params(query): Params<CompareQuery>) -> Answer<EvaluationComparison> {
     Ok(Reply::ok(app.compare_evaluations(&query).await?))
+}
+
+/// Answers of algorithms on single datapacks beside the truth, for programs that score by themselves; nothing is run
+#[utoipa::path(post, path = "/evaluations/datapacks", tag = "evaluations", request_body = DatapackQuestions, responses((status = 200, body = Envelope<Answered<DatapackReply>>), (status = 400, body = Envelope<ErrorData>)))]
+pub async fn datapacks(
+    State(app): State<App>,
+    Body(questions): Body<DatapackQuestions>,
+) -> Answer<Answered<DatapackReply>> {
+    Ok(Reply::ok(app.datapack_answers(&questions).await?))
+}
+
+/// Answers of algorithms on whole data sets beside the truth, for programs that score by themselves; nothing is run
+#[utoipa::path(post, path = "/evaluations/datasets", tag = "evaluations", request_body = DatasetQuestions, responses((status = 200, body = Envelope<Answered<DatasetReply>>), (status = 400, body = Envelope<ErrorData>)))]
+pub async fn datasets(
+    State(app): State<App>,
+    Body(questions): Body<DatasetQuestions>,
+) -> Answer<Answered<DatasetReply>> {
+    Ok(Reply::ok(app.dataset_answers(&questions).await?))
 }
 
 fn number(text: &str) -> model::Result<EvaluationId> {

@@ -78,6 +78,8 @@ fn every_route_asks_for_its_role() {
         with("viewer"),
         [
             "post /datasets/{name}/verify",
+            "post /evaluations/datapacks",
+            "post /evaluations/datasets",
             "post /injections/export",
             "post /injections/search",
             "post /injections/{name}/verify",
@@ -188,6 +190,9 @@ fn every_error_is_an_envelope_with_a_problem_and_the_callers_id() {
     check("GET", "/api/v2/datasets/x/manifest", "", 404, "dataset.unknown");
     check("POST", "/api/v2/datasets/x/verify", "", 404, "dataset.unknown");
     check("GET", "/api/v2/datasets/x/download", "", 404, "dataset.unknown");
+    check("GET", "/api/v2/datasets/x/versions/1/download", "", 404, "dataset.unknown");
+    check("POST", "/api/v2/evaluations/datapacks", r#"{"specs": []}"#, 400, "evaluation.specs_out_of_range");
+    check("POST", "/api/v2/evaluations/datasets", r#"{"specs": []}"#, 400, "evaluation.specs_out_of_range");
     let dataset = |name: &str, license: &str, share: &str| {
         format!(r#"{{"name": "{name}", "version": "1", "license": "{license}", "held_out": {share}}}"#)
     };

@@ -1,9 +1,11 @@
 //! Live values in etcd beside the store: both sides change or neither, and whatever another tool does there is taken or told.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use settings::{Etcd, Expect, Owner};
+use settings::source::{Entry, INSTALLATION, Snapshot, Watch, Write};
+use settings::{Etcd, Expect, Owner, Source};
 use store::{Incarnation, IncarnationId, Reconciler, RegisterOptions, Standing, Store};
 use uuid::Uuid;
 
@@ -165,9 +167,14 @@ async fn two_daemons_may_start_on_a_fresh_database_at_once() {
         };
         let (one, other) = tokio::join!(start(), start());
         let (store, other) = (one.unwrap(), other.unwrap());
-        register(&store, "ts").await;
-        let again = other.register_system(&registration("ts"), RegisterOptions::default(), "seed").await;
-        assert_eq!(again.unwrap_err().code, "system.already_registered", "{round}");
+        let form = registration("ts");
+        let ask = async |store: &Store| store.register_system(&form, RegisterOptions::default(), "seed").await;
+        let (one, two) = tokio::join!(ask(&store), ask(&other));
+        let refused = match (one, two) {
+            (Ok(_), Err(problem)) | (Err(problem), Ok(_)) => problem,
+            both => panic!("{round}: one registers it: {both:?}"),
+        };
+        assert_eq!(refused.code, "system.already_registered", "{round}");
         assert_eq!(store.systems().await.unwrap().len(), 1);
         assert_eq!(store.containers(None).await.unwrap().len(), 2);
         assert_eq!(store.projects().await.unwrap().len(), 1);
@@ -177,6 +184,70 @@ async fn two_daemons_may_start_on_a_fresh_database_at_once() {
         store.close().await.unwrap();
         other.close().await.unwrap();
     }
+}
+
+/// An etcd whose answer comes late: meanwhile another process registers the same system.
+#[derive(Debug)]
+struct Late {
+    etcd: Etcd,
+    other: std::sync::Mutex<Option<Other>>,
+}
+
+struct Other(Store);
+
+impl std::fmt::Debug for Other {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("another process")
+    }
+}
+
+#[async_trait::async_trait]
+impl Source for Late {
+    fn place(&self) -> &str {
+        self.etcd.place()
+    }
+
+    async fn snapshot(&self) -> model::Result<Snapshot> {
+        self.etcd.snapshot().await
+    }
+
+    async fn misplaced(&self, beginnings: &[String]) -> model::Result<BTreeMap<String, Entry>> {
+        self.etcd.misplaced(beginnings).await
+    }
+
+    async fn get(&self, paths: &[String]) -> model::Result<BTreeMap<String, Entry>> {
+        let seen = self.etcd.get(paths).await;
+        // The question that decides what is written, and how, asks for the keys and for whose tree it is.
+        let decides = paths.len() > 1 && paths.iter().any(|path| path == INSTALLATION);
+        let other = if decides { self.other.lock().unwrap().take() } else { None };
+        if let Some(Other(store)) = other {
+            register(&store, "ts").await;
+        }
+        seen
+    }
+
+    async fn commit(&self, writes: &[Write]) -> model::Result<i64> {
+        self.etcd.commit(writes).await
+    }
+
+    async fn watch(&self, after: i64) -> model::Result<Box<dyn Watch>> {
+        self.etcd.watch(after).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_came_too_late_takes_nothing_of_the_other_one_away() {
+    let test = "a_change_that_came_too_late_takes_nothing";
+    let Some((stand, mut reconciler)) = outside(test).await else { return };
+    reconciler.pass(&stand.store).await.unwrap();
+    let etcd = stand.etcd.as_ref().unwrap();
+    let other = std::sync::Mutex::new(Some(Other(stand.another().await)));
+    let late = Store::connect(&stand.database.url).await.unwrap();
+    late.publish_to(Arc::new(Late { etcd: Etcd::open(&etcd.url, Duration::from_secs(5)).unwrap(), other }));
+    let refused = late.register_system(&registration("ts"), RegisterOptions::default(), "seed").await.unwrap_err();
+    assert_eq!(refused.code, "system.already_registered", "{refused}");
+    assert_eq!(etcd.paths("global/injection.system.ts.").len(), 3);
+    assert_eq!(reconciler.pass(&stand.store).await.unwrap().unwrap().told, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

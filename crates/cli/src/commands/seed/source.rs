@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use api::seed::Commit;
-use model::{ErrorKind, Problem, Result};
+use model::{ErrorKind, Problem, Result, counted};
 use seed::DATA_FILE;
 
 /// Largest file of a seed that is sent.
@@ -31,7 +31,8 @@ impl Source {
         };
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, error.to_string()))? {
-            let path = entry.map_err(|error| unreadable(&folder, error.to_string()))?.path();
+            let entry = entry.map_err(|error| unreadable(&folder, error.to_string()))?;
+            let path = entry.path();
             let is_yaml = path.extension().is_some_and(|end| end == "yaml");
             if !is_yaml || !path.is_file() {
                 continue;
@@ -44,16 +45,26 @@ impl Source {
                     .expected(format!("at most {LARGEST_FILE} bytes")));
             }
             let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = entry.file_name().into_string();
+            let name = name.map_err(|_| unreadable(&path, "a file name that is not UTF-8".to_owned()))?;
             files.insert(name, text);
         }
-        let absolute = folder.canonicalize().ok();
-        let name = absolute.and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
-        let env = env.map(str::to_owned).or(name).unwrap_or_default();
+        let env = match env {
+            Some(env) => env.to_owned(),
+            None => {
+                let whole = folder.canonicalize().map_err(|error| unreadable(&folder, error.to_string()))?;
+                let name = whole.file_name().and_then(|name| name.to_str().map(str::to_owned));
+                name.ok_or_else(|| {
+                    unreadable(&folder, "a folder without a name".to_owned())
+                        .fix("say which environment it is with `--env`")
+                })?
+            }
+        };
         Ok(Self { env, folder, files })
     }
 
-    /// The commit that the folder is checked out at; `None` outside of a repository or where there is no git.
+    /// The commit that the folder is checked out at; `None` outside of a repository or where there is no git. What git
+    /// cannot say to be clean counts as changed.
     pub fn commit(&self) -> Option<Commit> {
         let git = |arguments: &[&str]| {
             let output = Command::new("git").arg("-C").arg(&self.folder).args(arguments).output().ok()?;
@@ -76,10 +87,16 @@ pub fn environment_folder(path: &Path, env: Option<&str>) -> Result<PathBuf> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         return Ok(parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf));
     }
-    let below: Vec<String> = fs::read_dir(path)
-        .into_iter()
-        .flatten()
-        .flatten()
+    let not_found = |found: String| {
+        Problem::new(ErrorKind::Missing, "seed.not_found", "there is no seed to read here")
+            .place(path.display().to_string())
+            .found(found)
+            .expected("a folder with `data.yaml`, or a folder of such folders")
+    };
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let entries = entries.map_err(|error| not_found(error.to_string()))?;
+    let below: Vec<String> = entries
+        .iter()
         .filter(|entry| has_data(&entry.path()))
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -102,10 +119,10 @@ pub fn environment_folder(path: &Path, env: Option<&str>) -> Result<PathBuf> {
         None if below.len() == 1 => return Ok(path.join(&below[0])),
         _ => {}
     }
-    let problem = Problem::new(ErrorKind::Missing, "seed.not_found", "there is no seed to read here")
-        .place(path.display().to_string())
-        .expected("a folder with `data.yaml`, or a folder of such folders");
-    Err(if below.is_empty() { problem } else { problem.found(below.join(", ")).fix("choose one with `--env`") })
+    Err(match below.is_empty() {
+        true => not_found(counted(entries.len(), "other entry")),
+        false => not_found(below.join(", ")).fix("choose one with `--env`"),
+    })
 }
 
 #[cfg(test)]

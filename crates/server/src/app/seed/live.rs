@@ -132,7 +132,7 @@ fn container(row: &LiveContainer, base: &State, state: &mut State) -> Result<()>
         state.insert(ObjectKind::Version, format!("{name} {}", version.name), object);
     }
     for one in &row.prerequisites {
-        state.insert(ObjectKind::Prerequisite, format!("{} {}", row.name, one.name), prerequisite(one, system));
+        state.insert(ObjectKind::Prerequisite, format!("{} {}", row.name, one.name), prerequisite(one, system)?);
     }
     state.insert(ObjectKind::Container, name, object);
     Ok(())
@@ -174,18 +174,41 @@ fn parameters(object: &mut Object, prefix: &str, stored: &Value) -> Result<()> {
     Ok(())
 }
 
-fn prerequisite(row: &LivePrerequisite, system: Option<&str>) -> Object {
+/// What the store keeps of a prerequisite.
+#[derive(Deserialize)]
+struct Definition {
+    #[serde(default)]
+    chart: Option<String>,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+    #[serde(default)]
+    values: Vec<DefinedValue>,
+}
+
+#[derive(Deserialize)]
+struct DefinedValue {
+    key: String,
+    value: Value,
+}
+
+fn prerequisite(row: &LivePrerequisite, system: Option<&str>) -> Result<Object> {
+    let definition = Definition::deserialize(&row.definition).map_err(|error| {
+        Problem::internal("seed.live_malformed", "the definition of a prerequisite cannot be read")
+            .place(row.name.clone())
+            .cause(error)
+    })?;
     let mut object = Object::of(system, None);
     object.put("kind", Field::new(row.kind.as_str(), None));
-    for name in ["chart", "namespace", "version"] {
-        object.put_text(name, row.definition[name].as_str().unwrap_or_default(), None);
+    let texts = [("chart", definition.chart), ("namespace", definition.namespace), ("version", definition.version)];
+    for (name, text) in texts {
+        object.put_text(name, text.as_deref().unwrap_or_default(), None);
     }
-    let values = row.definition["values"].as_array();
-    for (value, order) in values.into_iter().flatten().zip(0..) {
-        let name = format!("{}{}", field::VALUE, value["key"].as_str().unwrap_or_default());
-        object.put(name, Field { order, ..Field::new(value["value"].clone(), None) });
+    for (defined, order) in definition.values.into_iter().zip(0..) {
+        object.put(format!("{}{}", field::VALUE, defined.key), Field { order, ..Field::new(defined.value, None) });
     }
-    object
+    Ok(object)
 }
 
 /// Where an object of the last seed stands.

@@ -65,8 +65,8 @@ fn malformed(what: &str, name: &str) -> Problem {
 /// # Errors
 /// `system.no_slot`.
 pub fn system(code: &SystemCode, object: &Object, enabled: bool, seed: SeedOrigin) -> Result<NewSystem> {
-    let count = object.fields.get("count").and_then(|field| field.value.as_u64()).unwrap_or_default();
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let count = object.fields.get("count").and_then(|field| field.value.as_u64());
+    let count = count.and_then(|count| u32::try_from(count).ok()).ok_or_else(|| malformed("system", code.as_str()))?;
     if count == 0 {
         return Err(Problem::new(ErrorKind::Invalid, "system.no_slot", "the system has no slot to run in")
             .place(format!("injection.system.{code}.count"))
