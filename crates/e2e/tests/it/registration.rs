@@ -126,6 +126,39 @@ fn a_registration_killed_between_two_writes_is_completed_or_undone_in_mariadb_an
     killed_at_each_point(&outside, SETTINGS_POINTS);
 }
 
+/// Kills at each point of a seed's application; after the restart the same command brings it to its end at once.
+fn an_application_killed_at_each_point(outside: &Outside, points: &[&str]) {
+    let seed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../seeds/demo");
+    for point in points {
+        let daemon = outside.serve_until(point);
+        let reply = outside.ctl(&["seed", "apply", seed, "--yes"]);
+        assert_eq!((daemon.death(SOON), reply.code), (-9, 10), "{point}: {}", reply.err);
+        let daemon = outside.serve();
+        let again = outside.ctl(&["seed", "apply", seed, "--yes", "--wait"]).ok().json();
+        assert_eq!(again["proof"]["complete"], true, "{point}: {again:#}");
+        assert_eq!(outside.ctl(&["seed", "plan", seed]).code, 0, "{point}: nothing is left to be done");
+        let applied = outside.ctl(&["seed", "history"]).ok().json();
+        let applied = applied["items"].as_array().or_else(|| applied.as_array()).unwrap().clone();
+        assert!(applied[0]["state"] == "applied", "{point}: {applied:#?}");
+        assert!(outside.is_whole(point));
+        outside.ctl(&["system", "unregister", "--name", "ts", "--yes"]).ok();
+        daemon.stop();
+    }
+}
+
+#[test]
+fn a_seed_whose_application_is_killed_is_applied_by_the_same_command() {
+    let in_store: Vec<&str> = SETTINGS_POINTS.iter().copied().filter(|point| point.ends_with("commit")).collect();
+    an_application_killed_at_each_point(&Outside::embedded(), &in_store);
+}
+
+#[test]
+fn a_seed_whose_application_is_killed_is_applied_by_the_same_command_in_mariadb_and_etcd() {
+    let test = "a_seed_whose_application_is_killed_is_applied_by_the_same_command_in_mariadb_and_etcd";
+    let Some(outside) = Outside::servers(test) else { return };
+    an_application_killed_at_each_point(&outside, SETTINGS_POINTS);
+}
+
 #[test]
 fn a_whole_run_on_mariadb_and_etcd_and_every_process_follows_a_change_there() {
     let test = "a_whole_run_on_mariadb_and_etcd_and_every_process_follows_a_change_there";
