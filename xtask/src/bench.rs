@@ -136,6 +136,7 @@ fn all() -> Result<Vec<Bench>> {
         bench("seed-plan-scale", seed::scale),
         bench("register", settings::register),
         bench("settings", settings::measure),
+        bench("doctor", settings::doctor),
         bench("build", build::measure),
     ]);
     Ok(benches)

@@ -35,6 +35,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "RCAEval", variable: "AEGIS_TEST_RCAEVAL", make: rcaeval },
     Tool { name: "what the example in Python needs", variable: "AEGIS_TEST_EXAMPLE", make: example },
     Tool { name: "the public programs that read datapacks", variable: "AEGIS_TEST_CONSUMERS", make: consumers },
+    Tool { name: "ClickHouse's engine", variable: "AEGIS_TEST_CLICKHOUSE", make: clickhouse },
     Tool { name: "the OpenTelemetry SDK of Node", variable: "AEGIS_TEST_NODE_MODULES", make: node },
 ];
 
@@ -66,7 +67,7 @@ pub fn collector() -> Result<PathBuf> {
     let module = tools::root().join("xtask/collector");
     let folder = cached("collector", &module, &["go.mod", "go.sum", "main.go"], |target| {
         let go = go()?;
-        eprintln!("compiling the OpenTelemetry collector, which takes two minutes of a core");
+        eprintln!("compiling the OpenTelemetry collector, which takes ten minutes of a core");
         let mut build = Command::new("nice");
         build.arg(go).current_dir(&module);
         build.env("CGO_ENABLED", "0").args([
@@ -125,6 +126,16 @@ fn python() -> Result<PathBuf> {
     let module = tools::root().join("xtask/python");
     let folder = cached("python", &module, &["requirements.txt"], |target| {
         eprintln!("fetching the OpenTelemetry SDK of Python");
+        pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+/// A Python program that has ClickHouse's engine.
+fn clickhouse() -> Result<PathBuf> {
+    let module = tools::root().join("xtask/clickhouse");
+    let folder = cached("clickhouse", &module, &["requirements.txt"], |target| {
+        eprintln!("fetching ClickHouse's engine, half a gigabyte");
         pip(target, &[Path::new("--requirement"), &module.join("requirements.txt")])
     })?;
     Ok(folder.join("bin/python"))

@@ -1,7 +1,13 @@
 //! Checks of the installation: one per known failure.
 
+mod explain;
+mod table;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+pub use explain::explain;
+pub use table::{NO_RENDER_CHECK, ROWS, Row, Runs, contract_markdown, row};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Report {
@@ -12,7 +18,7 @@ pub struct Report {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// Stable: `area.what`.
+    /// Stable: `noun.state`, the state being the one that is in order.
     pub id: String,
     /// `error` or `warning`: how bad it is when the check does not pass.
     pub severity: String,
@@ -21,9 +27,27 @@ pub struct Check {
     pub observed: String,
     /// Why it matters.
     pub why: String,
-    /// The exact thing to do; empty when the check passes.
+    /// What to do, as a command that can be run as it is printed, where there is one. Absent when the check passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fix: Option<String>,
+    /// Who may run the fix.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repair: Option<Repair>,
+    /// Numbers of the symptoms that lead here, in the list of known failures of an installation.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub symptoms: Vec<u8>,
+}
+
+/// Who may run a fix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Repair {
+    /// `doctor --fix`: it puts back what was declared and takes nothing away.
+    Safe,
+    /// `doctor --fix --yes`: it takes something away, or decides between two wishes.
+    Consent,
+    /// A person: it is outside of what Aegis may touch.
+    Person,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -100,6 +100,13 @@ pub struct IngestRecords {
     pub refused: BTreeMap<String, i64>,
 }
 
+/// A lease that is to be given back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseRequest {
+    pub resource: String,
+}
+
 /// A right that one owner holds: a slot, a task, a limit, a singleton duty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lease {

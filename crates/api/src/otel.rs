@@ -17,10 +17,36 @@ pub struct OtelQuery {
     pub run: Option<String>,
 }
 
+/// Where a collector sends to: one of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RenderQuery {
+    /// Base address of OTLP over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp: Option<String>,
+    /// Address of ClickHouse over HTTP; the database is `otel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clickhouse: Option<String>,
+}
+
+/// The collector of a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Rendered {
+    /// Its configuration.
+    #[schema(value_type = Object)]
+    pub configuration: serde_json::Value,
+    /// What it runs as on Kubernetes; the configuration is in them.
+    #[schema(value_type = Vec<Object>)]
+    pub manifests: Vec<serde_json::Value>,
+}
+
 /// The telemetry of a system, judged by what datapacks and their readers need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OtelReport {
     pub system: String,
+    /// Where the records were read.
+    #[serde(default)]
+    pub source: String,
     /// Whether there are no findings.
     pub ok: bool,
     pub namespaces: Vec<NamespaceReport>,

@@ -94,6 +94,14 @@ pub struct Changes {
     pub changes: Vec<Change>,
 }
 
+/// What is to be deleted because nothing reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiscardRequest {
+    /// Path below the prefix, or whole name outside of it; with a dot at its end, everything that begins so.
+    pub path: String,
+}
+
 /// An earlier change to go back to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -142,6 +150,9 @@ pub struct Process {
     /// Why it cannot follow, if it cannot.
     pub problem: Option<String>,
     /// When it said so.
+    /// Its version; empty when it did not say.
+    #[serde(default)]
+    pub build: String,
     pub reported_at: String,
 }
 
@@ -178,7 +189,7 @@ pub struct AdoptRequest {
     pub revision: i64,
 }
 
-/// What was put back.
+/// Keys that were put back, or taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Restored {
     pub keys: Vec<String>,

@@ -225,6 +225,9 @@ pub struct RegisterRequest {
     /// server knows about it.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// Take the files from this revision of an applied seed instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed_revision: Option<i32>,
     /// Replace a registration that is there; without it that is a conflict.
     #[serde(default)]
     pub force: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, otel,
+    algorithm, auth, board, datapack, dataset, doctor, evaluation, execution, fault, inject, kill_switch, lease, otel,
     pedestal, point, run, seed, settings, system, task,
 };
 use crate::duration::parse_positive;
@@ -121,6 +121,9 @@ pub enum Command {
     Otel(otel::Command),
     /// Scores of the algorithms
     Board(board::Arguments),
+    /// What runs and processes hold
+    #[command(subcommand)]
+    Lease(lease::Command),
     /// What the installation is doing
     Status,
     /// Check the installation for known failures

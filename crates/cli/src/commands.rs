@@ -11,6 +11,7 @@ pub mod execution;
 pub mod fault;
 pub mod inject;
 pub mod kill_switch;
+pub mod lease;
 pub mod lint;
 pub mod otel;
 pub mod pedestal;
@@ -43,6 +44,7 @@ pub fn offline(command: &Command, format: Format) -> Option<Done> {
         }
         Command::System(system::Command::Lint { folder }) => Some(lint::run(folder, &out)),
         Command::Seed(command) => seed::offline(command, &out),
+        Command::Doctor(doctor::Arguments { command: Some(command), .. }) => Some(doctor::explain(command, &out)),
         Command::Schema(SchemaCommand::Dump) => Some(out.document(&crate::schema::document()).map(|()| Exit::Success)),
         _ => None,
     }
@@ -66,6 +68,7 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Board(arguments) => board::run(arguments, session),
         Command::Settings(command) => settings::run(command, session),
         Command::Status => status::run(session),
+        Command::Lease(command) => lease::run(command, session),
         Command::Doctor(arguments) => doctor::run(&arguments, session),
         Command::System(system::Command::Lint { .. }) | Command::Completions { .. } | Command::Schema(_) => {
             offline(&command, session.out.format).expect("these commands are done without a session")

@@ -267,7 +267,9 @@ fn unprintable(error: serde_json::Error) -> Failure {
     Problem::internal("output.unprintable", "the data cannot be printed").found(error.to_string()).into()
 }
 
-fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
+/// # Errors
+/// `output.unprintable`.
+pub fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
     // By way of JSON, so that both forms have the same members and the same numbers.
     let value: Value = serde_json::to_value(value).map_err(unprintable)?;
     serde_saphyr::to_string(&value).map_err(|error| {

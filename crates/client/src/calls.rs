@@ -13,10 +13,10 @@ use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest};
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::fault::{Capability, Point, PointQuery};
-use api::health::{Health, Ready, Status};
+use api::health::{Health, Lease, LeaseRequest, Ready, Status};
 use api::injection::{FileQuery, FileTree, Injection, InjectionDetail, InjectionQuery, VerifyReport};
 use api::kill_switch::{KillSwitch, KillSwitchRequest};
-use api::otel::{OtelQuery, OtelReport};
+use api::otel::{OtelQuery, OtelReport, RenderQuery, Rendered};
 use api::project::{ExecuteReply, ExecuteRequest, Project, ProjectRequest};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::seed::{
@@ -24,7 +24,8 @@ use api::seed::{
     SeedRevision, SeedRevisionDetail,
 };
 use api::setting::{
-    AdoptRequest, Change, ChangeQuery, Changes, Restored, RollbackRequest, SetRequest, Setting, SettingQuery, Tree,
+    AdoptRequest, Change, ChangeQuery, Changes, DiscardRequest, Restored, RollbackRequest, SetRequest, Setting,
+    SettingQuery, Tree,
 };
 use api::submit::{RunRequest, SubmitReply};
 use api::system::{
@@ -163,6 +164,14 @@ impl Client {
         self.send("POST", &path(&["settings", "restore"]), &())
     }
 
+    pub fn discard_settings(&self, path_there: &str) -> Result<Restored> {
+        self.send("POST", &path(&["settings", "discard"]), &DiscardRequest { path: path_there.to_owned() })
+    }
+
+    pub fn release_lease(&self, resource: &str) -> Result<Lease> {
+        self.send("POST", &path(&["leases", "release"]), &LeaseRequest { resource: resource.to_owned() })
+    }
+
     pub fn points(&self, system: &str, query: &PointQuery) -> Result<Page<Point>> {
         self.get(&path(&["systems", system, "points"]), query)
     }
@@ -182,6 +191,11 @@ impl Client {
     /// What the system's telemetry lacks.
     pub fn otel_check(&self, system: &str, query: &OtelQuery) -> Result<OtelReport> {
         self.get(&path(&["systems", system, "otel"]), query)
+    }
+
+    /// The system's collector.
+    pub fn otel_render(&self, system: &str, query: &RenderQuery) -> Result<Rendered> {
+        self.get(&path(&["systems", system, "otel", "collector"]), query)
     }
 
     pub fn capabilities(&self) -> Result<Vec<Capability>> {

@@ -28,6 +28,8 @@ pub struct Config {
     pub telemetry_hours: u64,
     /// How much telemetry is kept; what arrived first goes first.
     pub telemetry_gib: u64,
+    /// Where a collector writes telemetry: `clickhouse://HOST:PORT/otel`; absent = it sends to this server.
+    pub telemetry: Option<String>,
     /// `sqlite:PATH` or `mysql://…`; absent = SQLite inside the data folder.
     pub store: Option<String>,
     /// Where live settings are published: `sql` = kept in the store alone, or `etcd://HOST:PORT[/PREFIX]`.
@@ -74,6 +76,7 @@ impl Default for Config {
             otlp_future_minutes: 60,
             telemetry_hours: 30 * 24,
             telemetry_gib: 50,
+            telemetry: None,
             store: None,
             settings: IN_STORE.to_owned(),
             charts: None,
@@ -108,6 +111,7 @@ const KEYS: &[&str] = &[
     "otlp_future_minutes",
     "telemetry_hours",
     "telemetry_gib",
+    "telemetry",
     "store",
     "settings",
     "charts",
@@ -153,6 +157,7 @@ impl Config {
             ("otlp_future_minutes", self.otlp_future_minutes.to_string()),
             ("telemetry_hours", self.telemetry_hours.to_string()),
             ("telemetry_gib", self.telemetry_gib.to_string()),
+            ("telemetry", or(self.telemetry.clone(), "a collector sends it to this server")),
             ("store", or(self.store.as_deref().map(store::redacted), "SQLite in the data folder")),
             ("settings", redacted_settings(&self.settings)),
             ("charts", or(self.charts.as_ref().map(|folder| folder.display().to_string()), "in the data folder")),

@@ -22,7 +22,8 @@ pub fn run(config: &Config) -> Result<()> {
     let (store, settings) = runtime.block_on(async { (try_store(config).await, try_settings(config).await) });
     let charts = try_folder(&config.charts_folder());
     let mut first = None;
-    for (part, tried) in [("store", store), ("settings", settings), ("charts", charts)] {
+    let telemetry = try_telemetry(config);
+    for (part, tried) in [("store", store), ("settings", settings), ("charts", charts), ("telemetry", telemetry)] {
         match tried {
             Ok(said) => println!("{part:<10} ok: {said}"),
             Err(problem) => {
@@ -63,6 +64,12 @@ async fn try_settings(config: &Config) -> Result<String> {
         None => "without a mark, so it is only read until `aegisctl settings adopt`".to_owned(),
     };
     Ok(format!("it answers at revision {}; {} there, {mark}", tree.revision, counted(keys, "key")))
+}
+
+fn try_telemetry(config: &Config) -> Result<String> {
+    let Some(address) = &config.telemetry else { return Ok("a collector sends it to this server".to_owned()) };
+    let namespaces = telemetry::ClickHouse::open(address)?.present()?;
+    Ok(format!("it answers; {} have records there", counted(namespaces.len(), "namespace")))
 }
 
 /// Whether a folder can be written, or made in the nearest one that is there.

@@ -12,6 +12,7 @@ pub fn write(folder: &Path) -> Result<()> {
     for (name, text) in [
         ("openapi.json", openapi + "\n"),
         ("settings.md", settings::contract_markdown()),
+        ("doctor.md", api::doctor::contract_markdown()),
         ("datapack.md", datapack::contract_markdown()),
     ] {
         let path = folder.join(name);

@@ -119,7 +119,14 @@ fn register(client: &Client, seeds: &Path) -> Result<()> {
             files.insert(name, std::fs::read_to_string(&path).map_err(missing)?);
         }
     }
-    let request = RegisterRequest { name: SYSTEM.into(), env: "demo".into(), files, force: true, dry_run: false };
+    let request = RegisterRequest {
+        name: SYSTEM.into(),
+        env: "demo".into(),
+        files,
+        seed_revision: None,
+        force: true,
+        dry_run: false,
+    };
     let report = client.register(&request).map_err(problem)?;
     println!("\n1. Registered `{}` in five layers:", report.name);
     for layer in &report.layers {

@@ -135,6 +135,7 @@ async fn start(config: &Config) -> Result<Running> {
         catalog: Arc::clone(&catalog),
         cluster: Arc::clone(&cluster),
         signals: signals.clone(),
+        clickhouse: config.telemetry.as_deref().map(telemetry::ClickHouse::open).transpose()?,
         packs: packs.clone(),
         charts: charts(config, &folder)?,
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },

@@ -1,6 +1,8 @@
 """Sends spans, data points and log records with the OpenTelemetry SDK of Python, and prints what it sent.
 
-Usage: send.py grpc|http none|gzip ENDPOINT
+Usage: send.py grpc|http none|gzip ENDPOINT [environment]
+
+With `environment` the sender says of itself only what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say.
 
 Standard output is one JSON object: for each stored signal the records that the SDK handed to its exporter, under the column names
 of a datapack. Times are nanoseconds since 1970. The exit code is 1 when an export failed.
@@ -215,15 +217,14 @@ def point_rows(exports):
 def main():
     spans, points, logs = exporters(*sys.argv[1:4])
     spans, points, logs = Spans(spans), Points(points), Logs(logs)
-    resource = Resource.create(
-        {
-            "service.name": "cart",
-            "service.namespace": "shop0",
-            "k8s.namespace.name": "shop0",
-            "k8s.pod.name": "cart-5d9c-abcde",
-            "process.pid": 4711,
-        }
-    )
+    own = {
+        "service.name": "cart",
+        "service.namespace": "shop0",
+        "k8s.namespace.name": "shop0",
+        "k8s.pod.name": "cart-5d9c-abcde",
+        "process.pid": 4711,
+    }
+    resource = Resource.create({} if sys.argv[4:] == ["environment"] else own)
     traces = TracerProvider(resource=resource)
     traces.add_span_processor(BatchSpanProcessor(spans))
     view = View(instrument_name="latency", aggregation=ExplicitBucketHistogramAggregation(boundaries=BOUNDS))

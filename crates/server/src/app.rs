@@ -58,6 +58,8 @@ pub struct Parts {
     pub catalog: Arc<::system::Catalog>,
     pub cluster: Arc<dyn Cluster>,
     pub signals: telemetry::SignalStore,
+    /// Where a collector writes what it receives, instead of sending it here.
+    pub clickhouse: Option<telemetry::ClickHouse>,
     /// Folder of the published datapacks.
     pub packs: PathBuf,
     /// Folder of the chart archives, each named by its SHA-256.
@@ -152,6 +154,10 @@ impl App {
 
     fn signals(&self) -> &telemetry::SignalStore {
         &self.inner.parts.signals
+    }
+
+    fn clickhouse(&self) -> Option<&telemetry::ClickHouse> {
+        self.inner.parts.clickhouse.as_ref()
     }
 
     fn packs(&self) -> &Path {

@@ -75,6 +75,13 @@ impl Etcd {
         Ok(Self { address, shown, channel, timeout, token: Mutex::new(None) })
     }
 
+    fn changed_meanwhile(&self, places: String) -> Problem {
+        let message = "the setting was changed meanwhile";
+        Problem::new(ErrorKind::Conflict, "setting.changed_meanwhile", message)
+            .place(format!("{}: {places}", self.shown))
+            .fix("read it again and repeat the change")
+    }
+
     fn whole(&self, path: &str) -> Vec<u8> {
         format!("{}/{path}", self.address.prefix).into_bytes()
     }
@@ -267,10 +274,15 @@ impl Source for Etcd {
             return Ok(revision(answer.header));
         }
         let places: Vec<&str> = writes.iter().map(|write| write.path.as_str()).take(3).collect();
-        let message = "the setting was changed meanwhile";
-        Err(Problem::new(ErrorKind::Conflict, "setting.changed_meanwhile", message)
-            .place(format!("{}: {}", self.shown, places.join(", ")))
-            .fix("read it again and repeat the change"))
+        Err(self.changed_meanwhile(places.join(", ")))
+    }
+
+    async fn discard(&self, name: &str, revision: i64) -> Result<()> {
+        let key = name.as_bytes().to_vec();
+        let same = Compare { result: 0, target: TARGET_MOD, key: key.clone(), mod_revision: Some(revision) };
+        let delete = operation(message::Request::Delete(DeleteRangeRequest { key }));
+        let answer: TxnResponse = self.call(TXN, TxnRequest { compare: vec![same], success: vec![delete] }).await?;
+        if answer.succeeded { Ok(()) } else { Err(self.changed_meanwhile(name.to_owned())) }
     }
 
     async fn watch(&self, after: i64) -> Result<Box<dyn Watch>> {

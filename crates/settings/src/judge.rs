@@ -216,6 +216,19 @@ fn mass_deletion(view: &View<'_>) -> Option<Problem> {
     )
 }
 
+/// Paths below the prefix that nothing reads, with their revisions.
+pub fn stray_paths(view: &View<'_>) -> BTreeMap<String, i64> {
+    let is_read = |path: &str| {
+        let place = parse_path(path);
+        place.is_some_and(|(scope, key)| {
+            view.known.iter().any(|known| known.declaration.key == key && known.declaration.scope == scope)
+        })
+    };
+    let entries = view.snapshot.entries.iter();
+    let strays = entries.filter(|(path, _)| *path != INSTALLATION && !view.busy.contains(*path) && !is_read(path));
+    strays.map(|(path, entry)| (path.clone(), entry.revision)).collect()
+}
+
 /// What stands where nothing reads it.
 fn strays(view: &View<'_>, verdict: &mut Verdict) {
     let declared: BTreeMap<&str, &Declaration> =

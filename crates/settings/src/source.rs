@@ -79,6 +79,12 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// have been made all the same: read before going on.
     async fn commit(&self, writes: &[Write]) -> Result<i64>;
 
+    /// Deletes one key outside of the prefix by its whole name, if it still has this revision.
+    ///
+    /// # Errors
+    /// `setting.changed_meanwhile`.
+    async fn discard(&self, name: &str, revision: i64) -> Result<()>;
+
     /// What changes after this revision.
     ///
     /// # Errors

@@ -528,6 +528,7 @@ entity!(
     revision: i64,
     source_revision: Option<i64>,
     problem: Option<String>,
+    build: String,
     reported_at: i64,
 });
 

@@ -28,6 +28,8 @@ use crate::setting::{BY_SOURCE, put, settings_of};
 const TRIES: u32 = 10;
 /// Who is recorded for what a pass writes.
 const BY: &str = "aegis";
+/// The version of this program.
+const BUILD: &str = env!("CARGO_PKG_VERSION");
 
 /// Makes passes. It remembers how long the records of other processes stood.
 #[derive(Debug, Default)]
@@ -74,6 +76,8 @@ pub struct Process {
     pub source_revision: Option<i64>,
     /// Why it cannot follow the source, if it cannot.
     pub problem: Option<String>,
+    /// Its version; empty when it did not say.
+    pub build: String,
     pub reported_at: WallTime,
 }
 
@@ -128,11 +132,7 @@ impl Reconciler {
             let (revision, source_revision) = (sides.counter, sides.snapshot.revision);
             return Ok(Some(Reconciled { revision, source_revision, standing, findings, told }));
         }
-        Err(Problem::new(
-            model::ErrorKind::Busy,
-            "settings.restless",
-            "settings change faster than they can be compared",
-        ))
+        Err(restless())
     }
 
     /// Records of other processes that stood for so long that their owners cannot be at work any more.
@@ -348,6 +348,44 @@ impl Store {
         Ok(restored)
     }
 
+    /// Deletes what stands where nothing reads it: a path below the prefix or a whole name outside of it, or everything that begins
+    /// so where it ends with a dot. Returns what was deleted.
+    ///
+    /// # Errors
+    /// `settings.no_source`; `settings.not_adopted`; `setting.not_stray` for what is read or is not there.
+    pub async fn discard_stray_settings(&self, name: &str) -> Result<Vec<String>> {
+        let source = self.required_source()?;
+        if let Standing::Foreign(other) = self.claim_tree(&*source).await? {
+            return Err(not_adopted(source.place(), other.as_deref()));
+        }
+        let is_meant = |path: &str| path == name || (name.ends_with('.') && path.starts_with(name));
+        for _ in 0..TRIES {
+            let Some(sides) = self.sides(&*source).await? else { continue };
+            let mut gone = Vec::new();
+            for (path, revision) in settings::judge::stray_paths(&sides.view(source.place())) {
+                if is_meant(&path) {
+                    source
+                        .commit(&[Write { path: path.clone(), value: None, expect: Expect::Revision(revision) }])
+                        .await?;
+                    gone.push(path);
+                }
+            }
+            for (path, entry) in sides.misplaced.iter().filter(|(path, _)| is_meant(path)) {
+                source.discard(path, entry.revision).await?;
+                gone.push(path.clone());
+            }
+            if gone.is_empty() {
+                let message = "nothing of this name stands where nothing reads it";
+                return Err(Problem::new(model::ErrorKind::NotFound, "setting.not_stray", message)
+                    .place(source.place().to_owned())
+                    .found(format!("`{name}`"))
+                    .fix("`aegisctl settings status` lists what does"));
+            }
+            return Ok(gone);
+        }
+        Err(restless())
+    }
+
     /// Both sides of every key.
     ///
     /// # Errors
@@ -429,6 +467,7 @@ impl Store {
             revision,
             source_revision,
             problem: problem.map(ToString::to_string),
+            build: BUILD.to_owned(),
             reported_at: WallTime::now().0,
         };
         let row = &row;
@@ -460,12 +499,18 @@ impl Store {
                 revision: row.revision,
                 source_revision: row.source_revision,
                 problem: row.problem,
+                build: row.build,
                 reported_at: WallTime(row.reported_at),
             })
         };
         let rows = rows.into_iter().filter(|row| alive.contains(&row.incarnation));
         Ok(rows.map(read).collect::<Work<_>>()?)
     }
+}
+
+fn restless() -> Problem {
+    let message = "settings change faster than they can be compared";
+    Problem::new(model::ErrorKind::Busy, "settings.restless", message)
 }
 
 async fn remember(tx: &sea_orm::DatabaseTransaction, key: &str, source_revision: i64) -> Work<()> {

@@ -170,6 +170,21 @@ impl Store {
         .await
     }
 
+    /// Takes back the records of applications that were interrupted, for what they wanted is in force: the duty is the caller's.
+    ///
+    /// # Errors
+    /// `fence.stale`.
+    pub async fn forget_interrupted_seeds(&self, lease: &Lease) -> Result<()> {
+        self.check_lease(lease).await?;
+        self.write(|tx, _| {
+            Box::pin(async move {
+                Entity::delete_many().filter(Column::State.is_in(["applying", "interrupted"])).exec(tx).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
     /// Takes back the record of an application that wrote nothing.
     pub async fn abandon_seed(&self, revision: i32) -> Result<()> {
         self.write(|tx, _| {

@@ -200,9 +200,15 @@ async fn put_version(
         None => (insert_version(tx, container, new, chart_id, &digest).await?, Written::New),
         Some(row) => {
             refuse_change(tx, owner, new, &row, chart_id).await?;
-            let same = row.current_digest == digest && row.enabled == new.enabled && row.github_link == new.github_link;
+            let whole = row.command == new.command && row.chart_id == chart_id;
+            let same = whole
+                && row.current_digest == digest
+                && row.enabled == new.enabled
+                && row.github_link == new.github_link;
             if !same {
                 version::Entity::update_many()
+                    .col_expr(version::Column::Command, Expr::value(new.command.clone()))
+                    .col_expr(version::Column::ChartId, Expr::value(chart_id))
                     .col_expr(version::Column::CurrentDigest, Expr::value(digest.clone()))
                     .col_expr(version::Column::Enabled, Expr::value(new.enabled))
                     .col_expr(version::Column::GithubLink, Expr::value(new.github_link.clone()))
@@ -244,7 +250,8 @@ async fn insert_version(
     Ok(version::Entity::insert(row).exec(tx).await?.last_insert_id)
 }
 
-/// Image, command and chart are what a version's name stands for.
+/// Image, command and chart are what a version's name stands for. One that lost its command or its chart stands for nothing, and
+/// gets back what is declared.
 async fn refuse_change(
     tx: &DatabaseTransaction,
     owner: &NewContainer,
@@ -254,8 +261,8 @@ async fn refuse_change(
 ) -> Work<()> {
     let changed = [
         ("image", row.image_ref != new.image_ref, row.image_ref.clone(), new.image_ref.clone()),
-        ("command", row.command != new.command, row.command.clone(), new.command.clone()),
-        ("chart", row.chart_id != chart_id, "another chart".to_owned(), chart_words(new)),
+        ("command", !row.command.is_empty() && row.command != new.command, row.command.clone(), new.command.clone()),
+        ("chart", row.chart_id.is_some() && row.chart_id != chart_id, "another chart".to_owned(), chart_words(new)),
     ];
     let Some((what, _, old, fresh)) = changed.into_iter().find(|(_, differs, _, _)| *differs) else { return Ok(()) };
     let free = free_name(tx, row).await?;
@@ -349,13 +356,13 @@ async fn put_revision(tx: &DatabaseTransaction, version: i32, new: &NewVersion, 
         .filter(revision::Column::Digest.eq(digest))
         .one(tx)
         .await?;
-    if there.is_some() {
-        return Ok(());
-    }
     let overlay_hash = match &new.overlay {
         Some(overlay) => Some(put_overlay(tx, overlay).await?),
         None => None,
     };
+    if let Some(row) = there {
+        return restore_revision(tx, &row, new, overlay_hash).await;
+    }
     let row = revision::Model {
         id: 0,
         version_id: version,
@@ -373,16 +380,50 @@ async fn put_revision(tx: &DatabaseTransaction, version: i32, new: &NewVersion, 
     Ok(())
 }
 
+/// A revision's digest says what is in it: a row that no longer is what its digest says gets that back.
+async fn restore_revision(
+    tx: &DatabaseTransaction,
+    row: &revision::Model,
+    new: &NewVersion,
+    overlay_hash: Option<String>,
+) -> Work<()> {
+    let (env, parameters, composed) = (to_json(&new.env), to_json(&new.parameters), to_json(&new.composed));
+    let is_whole = row.env == env && row.parameters == parameters && row.overlay_hash == overlay_hash;
+    if is_whole && row.composed == composed {
+        return Ok(());
+    }
+    revision::Entity::update_many()
+        .col_expr(revision::Column::Env, Expr::value(env))
+        .col_expr(revision::Column::Parameters, Expr::value(parameters))
+        .col_expr(revision::Column::OverlayHash, Expr::value(overlay_hash))
+        .col_expr(revision::Column::Composed, Expr::value(composed))
+        .filter(revision::Column::Id.eq(row.id))
+        .exec(tx)
+        .await?;
+    Ok(())
+}
+
 async fn put_overlay(tx: &DatabaseTransaction, new: &NewOverlay) -> Work<String> {
     let hash = sha256(&new.bytes);
-    if overlay::Entity::find_by_id(hash.as_str()).one(tx).await?.is_none() {
-        let row = overlay::Model {
-            hash: hash.clone(),
-            name: new.name.clone(),
-            content: new.bytes.clone(),
-            created_at: WallTime::now().0,
-        };
-        overlay::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
+    match overlay::Entity::find_by_id(hash.as_str()).one(tx).await? {
+        Some(row) if row.content == new.bytes => {}
+        // Its name is the hash of what it must hold.
+        Some(_) => {
+            overlay::Entity::update_many()
+                .col_expr(overlay::Column::Content, Expr::value(new.bytes.clone()))
+                .filter(overlay::Column::Hash.eq(hash.as_str()))
+                .exec(tx)
+                .await?;
+        }
+        None => {
+            let row = overlay::Model {
+                hash: hash.clone(),
+                name: new.name.clone(),
+                content: new.bytes.clone(),
+                created_at: WallTime::now().0,
+            };
+            overlay::Entity::insert(row.into_active_model()).exec_without_returning(tx).await?;
+        }
     }
     Ok(hash)
 }

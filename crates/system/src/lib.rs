@@ -7,6 +7,7 @@
 mod behaviour;
 mod capacity;
 mod catalog;
+pub mod collector;
 mod contract;
 mod folder;
 mod inspect;

@@ -8,6 +8,7 @@ mod attribute;
 mod attributes;
 mod census;
 mod chunk;
+mod clickhouse;
 mod column;
 mod convert;
 mod disk;
@@ -36,6 +37,7 @@ mod upkeep;
 mod wire;
 
 pub use census::{Group, Present, Trait};
+pub use clickhouse::ClickHouse;
 pub use convert::TimeBounds;
 pub use ingest::Ingest;
 pub use limits::Limits;

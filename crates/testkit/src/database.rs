@@ -49,6 +49,18 @@ impl Database {
         }
     }
 
+    /// Runs SQL in it, as somebody does who does not go through the product: MariaDB only.
+    ///
+    /// # Panics
+    /// When it fails, and for SQLite.
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        let address = self.url.strip_prefix("mysql://root@localhost/").expect("a database of MariaDB");
+        let (name, socket) = address.split_once("?socket=").expect("the tests' servers have a socket");
+        crate::mariadb::run(socket.as_ref(), &format!("USE {name}; {sql}"))
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
     /// Lets the server stand still until the guard goes, as one that cannot be reached.
     ///
     /// # Panics

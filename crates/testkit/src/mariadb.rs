@@ -73,15 +73,20 @@ impl Server {
     }
 
     fn run(&self, sql: &str) -> Result<(), String> {
-        let client = find("mariadb").ok_or("the client `mariadb` is not installed")?;
-        let output = Command::new(client)
-            .args(["--no-defaults", "--user=root", "--batch", "--execute", sql])
-            .arg(format!("--socket={}", self.socket.display()))
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+        run(&self.socket, sql)
     }
+}
+
+/// Runs SQL through the client program.
+pub(crate) fn run(socket: &Path, sql: &str) -> Result<(), String> {
+    let client = find("mariadb").ok_or("the client `mariadb` is not installed")?;
+    let output = Command::new(client)
+        .args(["--no-defaults", "--user=root", "--batch", "--execute", sql])
+        .arg(format!("--socket={}", socket.display()))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 /// MariaDB refuses to run as root.

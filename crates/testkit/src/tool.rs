@@ -14,6 +14,8 @@ pub enum Tool {
     Python,
     /// DuckDB, pandas and the public platform that reads datapacks: a Python program that has them.
     Consumers,
+    /// ClickHouse's engine: a Python program that has it.
+    ClickHouse,
     /// The OpenTelemetry SDK of Node: a folder for `NODE_PATH`.
     NodeModules,
     /// The public client `rcabench` 1.3.3: a Python program that has it.
@@ -39,6 +41,7 @@ pub fn tool(test: &str, tool: Tool) -> Option<PathBuf> {
         Tool::Collector => ("the OpenTelemetry collector", "AEGIS_TEST_COLLECTOR"),
         Tool::Python => ("the OpenTelemetry SDK of Python", "AEGIS_TEST_PYTHON"),
         Tool::Consumers => ("the public programs that read datapacks", "AEGIS_TEST_CONSUMERS"),
+        Tool::ClickHouse => ("ClickHouse's engine", "AEGIS_TEST_CLICKHOUSE"),
         Tool::NodeModules => ("the OpenTelemetry SDK of Node", "AEGIS_TEST_NODE_MODULES"),
         Tool::RcabenchNew => ("the public client rcabench 1.3.3", "AEGIS_TEST_RCABENCH_NEW"),
         Tool::RcabenchOld => ("the public client rcabench 1.1.51", "AEGIS_TEST_RCABENCH_OLD"),

@@ -1,4 +1,4 @@
-//! How long a registration takes on MariaDB and etcd, and how long a change in etcd takes to every process.
+//! How long a registration and the checks take on MariaDB and etcd, and how long a change in etcd takes to every process.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,6 +89,25 @@ pub fn measure() -> Result<Vec<Figure>> {
     }
     let command = "etcdctl put, then `aegisctl settings status` until two daemons apply it";
     Ok(vec![figure("settings", 1000.0, samples, command)])
+}
+
+/// Milliseconds of `aegisctl doctor` with every built-in system registered and everything in order.
+pub fn doctor() -> Result<Vec<Figure>> {
+    let stand = Stand::start("doctor", 1)?;
+    stand.ctl(&["system", "register", "--all"])?;
+    let mut samples = Vec::new();
+    for _ in 0..=ROUNDS {
+        let start = Instant::now();
+        let report = stand.ctl(&["doctor"])?;
+        samples.push(start.elapsed().as_secs_f64() * 1000.0);
+        let checks = report["checks"].as_array().context("a report without checks")?;
+        let odd: Vec<&Value> =
+            checks.iter().filter(|check| check["state"] == "failed" || check["state"] == "warning").collect();
+        ensure!(odd.is_empty(), "not everything is in order: {odd:?}");
+    }
+    samples.remove(0);
+    let command = "aegisctl doctor, 8 systems, on MariaDB and etcd";
+    Ok(vec![figure("doctor", 2000.0, samples, command)])
 }
 
 /// The revision that each process applies.

@@ -1,13 +1,14 @@
-//! `otel`: whether what arrives is what datapacks and their readers need.
+//! `otel`: whether what arrives is what datapacks and their readers need, and the collector that makes it so.
 
-use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport};
+use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport, RenderQuery};
 use clap::Subcommand;
 use client::Failure;
+use model::{ErrorKind, Problem};
 
 use super::Done;
 use crate::args::run_id;
 use crate::error::Exit;
-use crate::output::{Column, Format};
+use crate::output::{Column, Format, yaml};
 use crate::session::Session;
 
 #[derive(Debug, Subcommand)]
@@ -25,6 +26,20 @@ pub enum Command {
         /// namespace's latest run
         #[arg(long, value_name = "ID", value_parser = run_id)]
         run: Option<String>,
+    },
+    /// Print the collector that makes a system's telemetry whole: what it runs as on Kubernetes, its configuration in it
+    Render {
+        /// Short code
+        system: String,
+        /// Send by OTLP over HTTP to this address; by default to the server of this machine
+        #[arg(long, value_name = "URL", conflicts_with = "clickhouse")]
+        otlp: Option<String>,
+        /// Write into the database `otel` of the ClickHouse at this address
+        #[arg(long, value_name = "URL")]
+        clickhouse: Option<String>,
+        /// Print the collector's configuration alone
+        #[arg(long)]
+        config: bool,
     },
 }
 
@@ -45,10 +60,47 @@ const NAMESPACES: &[Column<NamespaceReport>] = &[
 ];
 
 pub fn run(command: Command, session: &Session) -> Done {
-    let Command::Check { system, namespace, run } = command;
+    let (system, namespace, run) = match command {
+        Command::Check { system, namespace, run } => (system, namespace, run),
+        Command::Render { system, otlp, clickhouse, config } => {
+            return render(session, &system, otlp, clickhouse, config);
+        }
+    };
     let report = session.client()?.otel_check(&system, &OtelQuery { namespace, run })?;
     print(&report, session)?;
     Ok(if report.ok { Exit::Success } else { Exit::WorkflowFailed })
+}
+
+fn render(session: &Session, system: &str, otlp: Option<String>, clickhouse: Option<String>, config: bool) -> Done {
+    let otlp = match (otlp, &clickhouse) {
+        (None, None) => Some(own_receiver(session)?),
+        (otlp, _) => otlp,
+    };
+    let rendered = session.client()?.otel_render(system, &RenderQuery { otlp, clickhouse })?;
+    match session.out.format {
+        Format::Json if config => session.out.document(&rendered.configuration)?,
+        Format::Json => session.out.document(&rendered)?,
+        Format::Ndjson => session.out.lines(&rendered.manifests)?,
+        Format::Table | Format::Yaml if config => session.out.write(&yaml(&rendered.configuration)?)?,
+        Format::Table | Format::Yaml => {
+            let parts = rendered.manifests.iter().map(yaml).collect::<Result<Vec<_>, _>>()?;
+            session.out.write(&parts.join("---\n"))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Where the server of this machine takes OTLP over HTTP.
+fn own_receiver(session: &Session) -> Result<String, Failure> {
+    let file = client::local::find()?;
+    let Some(address) = file.and_then(|file| file.otlp_http) else {
+        let message = "nothing says where the collector is to send to";
+        return Err(Problem::new(ErrorKind::Missing, "otel.no_destination", message)
+            .fix("name it with `--otlp URL` or `--clickhouse URL`, or start the server here with `--otlp-http`")
+            .into());
+    };
+    session.out.say(format!("sends to the server of this machine, http://{address}"));
+    Ok(format!("http://{address}"))
 }
 
 fn print(report: &OtelReport, session: &Session) -> Result<(), Failure> {

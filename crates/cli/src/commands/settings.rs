@@ -64,7 +64,14 @@ pub enum Command {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Put back every key that went missing where values are published
+    /// Delete what stands where nothing reads it, as `settings status` and `doctor` list it
+    Discard {
+        /// Path below the prefix, or whole name outside of it; with a dot at its end, everything that begins so
+        path: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Put back what every installation has, and every key that went missing where values are published
     Restore {
         #[command(flatten)]
         consent: Consent,
@@ -131,6 +138,11 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Watch { prefix, after, count } => return watch(session, prefix.as_deref(), after, count),
         Command::Status => status(session, &client.settings_status()?)?,
         Command::Adopt { consent } => return adopt(session, &consent),
+        Command::Discard { path, consent } => {
+            session.confirm(&consent, &format!("delete `{path}`, which nothing reads"))?;
+            let gone = client.discard_settings(&path)?;
+            session.out.record(&gone, || vec![("Deleted", gone.keys.join("\n"))])?;
+        }
         Command::Restore { consent } => {
             session.confirm(&consent, "put back every key that went missing")?;
             let restored = client.restore_settings()?;

@@ -40,6 +40,9 @@ pub enum Command {
         /// Folder of environments, folder of one environment, or its data.yaml
         #[arg(long, value_name = "PATH")]
         from_seed: Option<PathBuf>,
+        /// As this revision of an applied seed declares it; `seed history` lists them
+        #[arg(long, value_name = "N", conflicts_with_all = ["from_seed", "all"])]
+        seed_revision: Option<i32>,
         /// Environment folder below the seed; may be left out when there is only one
         #[arg(long, value_name = "NAME", requires = "from_seed")]
         env: Option<String>,
@@ -114,7 +117,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             session.out.pages(&paging, COLUMNS, |query| client.systems(query))?;
         }
         Command::Show { name, values } => show(session, &session.client()?.system(&name)?, values)?,
-        Command::Register { from_seed, env, name, all, force, dry_run } => {
+        Command::Register { from_seed, seed_revision, env, name, all, force, dry_run } => {
             let (env, files) = match from_seed {
                 Some(seed) => {
                     let Source { env, files, .. } = Source::read(&seed, env.as_deref())?;
@@ -127,6 +130,7 @@ pub fn run(command: Command, session: &Session) -> Done {
                 name,
                 env: env.clone(),
                 files: files.clone(),
+                seed_revision,
                 force,
                 dry_run,
             });

@@ -33,7 +33,7 @@ fn doctor_works_with_nothing_running() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let checks = ran.json()["checks"].clone();
     let skipped = |id: &str| checks.as_array().unwrap().iter().any(|c| c["id"] == id && c["state"] == "skipped");
-    assert!(skipped("server.reachable") && skipped("server.same_version"), "{checks}");
+    assert!(skipped("server.reachable") && skipped("builds.same"), "{checks}");
     let gone = Home::new().run(&["-o", "json", "--server", "http://127.0.0.1:1", "doctor"]);
     assert_eq!(gone.code, 4);
     assert_eq!(Home::new().run(&["doctor", "--only", "nothing.such"]).code, 7);

@@ -15,20 +15,25 @@ use testkit::{Tool, tool};
 use crate::otlp::{assert_stored, grpc, http, python, receiver, rows};
 
 /// A running collector with a receiver for OTLP over gRPC and one for Jaeger's Thrift over HTTP.
-struct Collector {
+pub struct Collector {
     child: Child,
-    otlp: u16,
-    jaeger: u16,
+    pub otlp: u16,
+    pub jaeger: u16,
     log: PathBuf,
 }
 
 impl Collector {
     /// Starts it with this exporter, and waits until it takes connections.
     fn start(program: &Path, site: &Site, exporter: &str) -> Self {
+        Self::configured(program, site, |otlp, jaeger| config(otlp, jaeger, exporter))
+    }
+
+    /// The same with any configuration for two ports.
+    pub fn configured(program: &Path, site: &Site, configuration: impl Fn(u16, u16) -> String) -> Self {
         // A free port may be taken by another test before the collector has it; then it ends, and others are tried.
         for _ in 0..10 {
             let [otlp, jaeger] = free_ports();
-            let config = site.write("collector.yaml", &config(otlp, jaeger, exporter));
+            let config = site.write("collector.yaml", &configuration(otlp, jaeger));
             let log = site.path().join("collector.log");
             let file = File::create(&log).unwrap();
             let mut command = Command::new(program);
@@ -50,7 +55,7 @@ impl Collector {
     }
 
     /// Ends it well: what it holds is sent first.
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         finish(Command::new("kill").arg(self.child.id().to_string())).ok();
         let status = until("the collector ends", Duration::from_secs(60), || self.child.try_wait().unwrap());
         let log = std::fs::read_to_string(&self.log).unwrap();
@@ -130,7 +135,7 @@ fn a_jaeger_client_reaches_the_store_through_the_collector() {
     let start = i64::try_from(now - 60).unwrap() * 1_000_000 + 7;
     let answer = ureq::post(format!("http://127.0.0.1:{}/api/traces", collector.jaeger))
         .header("content-type", "application/vnd.apache.thrift.binary")
-        .send(&thrift_batch(start))
+        .send(&thrift_batch("cart", &[("k8s.namespace.name", "shop0")], &[("rpc.system", "grpc")], start))
         .unwrap();
     assert_eq!(answer.status(), 202);
     collector.stop();
@@ -157,13 +162,17 @@ fn a_jaeger_client_reaches_the_store_through_the_collector() {
     assert_eq!((&attributes["rpc.system"], &attributes["rows"]), (&json!("grpc"), &json!("3")), "{span:#}");
 }
 
-/// A batch of one span that starts at `start` (microseconds) as a Jaeger client sends it: Thrift's binary protocol, `Batch` of jaeger.thrift.
-fn thrift_batch(start: i64) -> Vec<u8> {
+/// A batch of one server span that starts at `start` (microseconds) as a Jaeger client sends it: Thrift's binary protocol, `Batch` of
+/// jaeger.thrift. The process and the span have these tags.
+pub fn thrift_batch(service: &str, process_tags: &[(&str, &str)], tags: &[(&str, &str)], start: i64) -> Vec<u8> {
     let mut batch = Thrift::default();
     batch.structure(1, |process| {
-        process.text(1, "cart");
-        process.list(2, &[&|tag| string_tag(tag, "k8s.namespace.name", "shop0")]);
+        process.text(1, service);
+        let write = process_tags.iter().map(|&(key, value)| move |tag: &mut Thrift| string_tag(tag, key, value));
+        let write: Vec<_> = write.collect();
+        process.list(2, &write.iter().map(|one| one as &dyn Fn(&mut Thrift)).collect::<Vec<_>>());
     });
+    let own: Vec<_> = tags.iter().map(|&(key, value)| move |tag: &mut Thrift| string_tag(tag, key, value)).collect();
     batch.list(
         2,
         &[&|span| {
@@ -175,23 +184,21 @@ fn thrift_batch(start: i64) -> Vec<u8> {
             span.i32(7, 1);
             span.i64(8, start);
             span.i64(9, 2_500);
-            span.list(
-                10,
-                &[
-                    &|tag| string_tag(tag, "span.kind", "server"),
-                    &|tag| string_tag(tag, "rpc.system", "grpc"),
-                    &|tag| {
-                        tag.text(1, "error");
-                        tag.i32(2, 2);
-                        tag.field(2, 5).push(1);
-                    },
-                    &|tag| {
-                        tag.text(1, "rows");
-                        tag.i32(2, 3);
-                        tag.i64(6, 3);
-                    },
-                ],
-            );
+            let mut all: Vec<&dyn Fn(&mut Thrift)> = vec![
+                &|tag| string_tag(tag, "span.kind", "server"),
+                &|tag| {
+                    tag.text(1, "error");
+                    tag.i32(2, 2);
+                    tag.field(2, 5).push(1);
+                },
+                &|tag| {
+                    tag.text(1, "rows");
+                    tag.i32(2, 3);
+                    tag.i64(6, 3);
+                },
+            ];
+            all.extend(own.iter().map(|one| one as &dyn Fn(&mut Thrift)));
+            span.list(10, &all);
         }],
     );
     batch.0.push(0);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use api::health::{Health, Ingest, IngestRecords, Lease, Ready, ServiceHealth, Status};
-use model::{PackState, Problem, Result, TaskState};
+use api::health::{Health, Ingest, IngestRecords, Lease, LeaseRequest, Ready, ServiceHealth, Status};
+use model::{ErrorKind, PackState, Problem, Result, TaskState};
 use store::{InjectionFilter, Page, RunFilter, TaskFilter};
 
 use super::App;
@@ -76,6 +76,32 @@ impl App {
 }
 
 impl App {
+    /// Gives a lease back whose run has ended.
+    ///
+    /// # Errors
+    /// `lease.unknown` when nobody holds it; `lease.in_use` when its run goes on, or a duty of this installation holds it.
+    pub async fn release_lease(&self, request: &LeaseRequest) -> Result<Lease> {
+        let resource = request.resource.as_str();
+        let held = self.store().leases(resource).await?.into_iter().find(|lease| lease.resource == resource);
+        let Some(held) = held else {
+            let all = self.store().leases("").await?;
+            let names = all.iter().map(|lease| lease.resource.as_str());
+            return Err(Problem::unknown("lease.unknown", "lease", resource, names));
+        };
+        let ended = match held.run {
+            Some(run) => self.store().open_runs(&[run]).await?.is_empty(),
+            None => false,
+        };
+        if !ended {
+            return Err(Problem::new(ErrorKind::Conflict, "lease.in_use", "the lease is of something that goes on")
+                .place(resource.to_owned())
+                .found(lease(held).owner)
+                .fix("cancel the run: it gives back what it holds"));
+        }
+        self.store().force_release(resource).await?;
+        Ok(lease(held))
+    }
+
     async fn ingest(&self) -> Result<Ingest> {
         let signals = self.signals().clone();
         let (status, stats) = tokio::task::spawn_blocking(move || (signals.status(), signals.stats()))

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport, OtelService, SignalCount};
+use api::otel::{NamespaceReport, OtelFinding, OtelQuery, OtelReport, OtelService, RenderQuery, Rendered, SignalCount};
 use model::{DataTime, ErrorKind, Problem, Result, RunId, SystemCode};
+use system::collector::Export;
 use system::{Carrier, Registration, Requirement, Scope, SystemData};
-use telemetry::{Group, Present, Query, Signal, SignalStore, Stream, Trait};
+use telemetry::{ClickHouse, Group, Present, Query, Signal, SignalStore, Stream, Trait};
 
 use super::App;
 
 /// The services that a finding names at most.
 const EXAMPLES: usize = 10;
+/// How old the records may be that say how telemetry is now, in microseconds.
+const RECENT_US: i64 = 1_800_000_000;
 
 /// The kinds of records that the store keeps, under the names that datapacks and systems give them.
 const SIGNALS: [(system::Signal, Signal); 5] = [
@@ -35,20 +38,73 @@ impl App {
             Some(stored) => Some(self.slot_count(stored).await?),
             None => None,
         };
-        let signals = self.signals().clone();
+        // What a simulated run wrote is never anywhere else than here.
+        let records = if wanted.run.is_some() { Records::Here(self.signals().clone()) } else { self.records() };
         // Reading columns of millions of records is no work for the threads that answer requests.
         tokio::task::spawn_blocking(move || {
-            let present = signals.present()?;
+            let present = records.present()?;
             wanted.require_known_namespace(&present, &data.registration, slots)?;
-            check(&signals, &present, &data, &wanted)
+            check(&records, &present, &data, &wanted)
         })
         .await
         .map_err(|error| Problem::internal("otel.check_failed", error.to_string()))?
     }
 
+    /// The collector of a system.
+    ///
+    /// # Errors
+    /// `system.unknown`; `otel.destination_wrong`.
+    pub fn otel_render(&self, system: &str, query: &RenderQuery) -> Result<Rendered> {
+        let data = self.catalog().get(&SystemCode::parse(system)?)?;
+        let export = match (&query.otlp, &query.clickhouse) {
+            (Some(address), None) => Export::Otlp(http(address, "query: otlp")?),
+            (None, Some(address)) => Export::ClickHouse(http(address, "query: clickhouse")?),
+            _ => {
+                let message = "a collector sends to one place";
+                return Err(Problem::new(ErrorKind::Invalid, "otel.destination_wrong", message)
+                    .place("query")
+                    .expected("either `otlp` or `clickhouse`"));
+            }
+        };
+        let configuration = system::collector::configuration(&data, &export);
+        Ok(Rendered { manifests: system::collector::manifests(&data, &export), configuration })
+    }
+
+    /// What the records lack that came from the network within the last half hour. A namespace without any is counted and not
+    /// judged.
+    ///
+    /// # Errors
+    /// `system.unknown`, and those of the signal store.
+    pub(super) async fn otel_from_network(&self, code: &SystemCode) -> Result<OtelReport> {
+        let data = self.catalog().get(code)?;
+        let records = self.records();
+        let from = DataTime((model::WallTime::now().0 - RECENT_US).saturating_mul(1000));
+        tokio::task::spawn_blocking(move || {
+            let mut present = records.present()?;
+            present.retain(|found| found.stream.run.is_none());
+            let wanted = Wanted { run: None, namespace: None, from: Some(from) };
+            if streams(&present, &data.registration, &wanted).is_empty() {
+                let system = data.code().to_string();
+                let source = records.place();
+                return Ok(OtelReport { system, source, ok: true, namespaces: Vec::new(), findings: Vec::new() });
+            }
+            check(&records, &present, &data, &wanted)
+        })
+        .await
+        .map_err(|error| Problem::internal("otel.check_failed", error.to_string()))?
+    }
+
+    /// Where records from the network are.
+    fn records(&self) -> Records {
+        match self.clickhouse() {
+            Some(clickhouse) => Records::ClickHouse(clickhouse.clone()),
+            None => Records::Here(self.signals().clone()),
+        }
+    }
+
     /// The run and the namespace that a query names, when they belong to the system and to each other.
     async fn otel_scope(&self, code: &SystemCode, query: OtelQuery) -> Result<Wanted> {
-        let Some(text) = query.run else { return Ok(Wanted { run: None, namespace: query.namespace }) };
+        let Some(text) = query.run else { return Ok(Wanted { run: None, namespace: query.namespace, from: None }) };
         let run = self.store().run(self.find_run(&text).await?).await?;
         let elsewhere = |code: &'static str, found: String, expected: &str| {
             Problem::new(ErrorKind::NotFound, code, "the run was somewhere else")
@@ -70,7 +126,47 @@ impl App {
             return Err(elsewhere("run.other_namespace", format!("a run in `{had}`"), &format!("a run in `{asked}`"))
                 .fix("leave out `--namespace`: the run has only one"));
         }
-        Ok(Wanted { run: Some(run.id), namespace: query.namespace.or(run.namespace) })
+        Ok(Wanted { run: Some(run.id), namespace: query.namespace.or(run.namespace), from: None })
+    }
+}
+
+fn http(address: &str, place: &str) -> Result<String> {
+    let host = ["http://", "https://"].iter().find_map(|scheme| address.strip_prefix(scheme));
+    if host.is_some_and(|host| !host.is_empty() && !address.contains(char::is_whitespace)) {
+        return Ok(address.trim_end_matches('/').to_owned());
+    }
+    Err(Problem::new(ErrorKind::Invalid, "otel.destination_wrong", "a collector sends over HTTP")
+        .place(place.to_owned())
+        .found(format!("`{address}`"))
+        .expected("`http://HOST:PORT` or `https://HOST:PORT`"))
+}
+
+/// Where records are read.
+enum Records {
+    Here(SignalStore),
+    ClickHouse(ClickHouse),
+}
+
+impl Records {
+    fn place(&self) -> String {
+        match self {
+            Self::Here(_) => "the embedded store".to_owned(),
+            Self::ClickHouse(clickhouse) => clickhouse.place(),
+        }
+    }
+
+    fn present(&self) -> Result<Vec<Present>> {
+        match self {
+            Self::Here(store) => store.present(),
+            Self::ClickHouse(clickhouse) => clickhouse.present(),
+        }
+    }
+
+    fn census(&self, query: &Query, traits: &[Trait], attributes_of: &BTreeSet<String>) -> Result<Vec<Group>> {
+        match self {
+            Self::Here(store) => store.census(query, traits, attributes_of),
+            Self::ClickHouse(clickhouse) => clickhouse.census(query, traits, attributes_of),
+        }
     }
 }
 
@@ -78,6 +174,8 @@ impl App {
 struct Wanted {
     run: Option<RunId>,
     namespace: Option<String>,
+    /// Only those from then on; a namespace that has none of them is not judged.
+    from: Option<DataTime>,
 }
 
 impl Wanted {
@@ -97,21 +195,28 @@ impl Wanted {
     }
 }
 
-fn check(store: &SignalStore, present: &[Present], system: &SystemData, query: &Wanted) -> Result<OtelReport> {
+fn check(records: &Records, present: &[Present], system: &SystemData, query: &Wanted) -> Result<OtelReport> {
     let registration = &system.registration;
     let contract = registration.telemetry_contract();
     let services = Services::of(system);
-    let mut report =
-        OtelReport { system: system.code().to_string(), ok: true, namespaces: Vec::new(), findings: Vec::new() };
+    let mut report = OtelReport {
+        system: system.code().to_string(),
+        source: records.place(),
+        ok: true,
+        namespaces: Vec::new(),
+        findings: Vec::new(),
+    };
     for stream in streams(present, registration, query) {
-        let mut counted = Counted::read(store, &stream, &contract, &services)?;
+        let mut counted = Counted::read(records, &stream, &contract, &services, query.from)?;
         if stream.namespace.is_empty() {
             counted.keep(&services);
             if counted.groups.values().all(Vec::is_empty) {
                 continue;
             }
         }
-        report.findings.extend(counted.findings(&contract, registration, &services));
+        if query.from.is_none() || counted.groups.values().any(|groups| !groups.is_empty()) {
+            report.findings.extend(counted.findings(&contract, registration, &services));
+        }
         report.namespaces.push(counted.report());
     }
     if report.namespaces.is_empty() {
@@ -161,7 +266,13 @@ struct Counted {
 }
 
 impl Counted {
-    fn read(store: &SignalStore, stream: &Stream, contract: &[Requirement], names: &Services) -> Result<Self> {
+    fn read(
+        records: &Records,
+        stream: &Stream,
+        contract: &[Requirement],
+        names: &Services,
+        from: Option<DataTime>,
+    ) -> Result<Self> {
         let mut counted = Self { stream: stream.clone(), questions: BTreeMap::new(), groups: BTreeMap::new() };
         for (name, signal) in SIGNALS {
             let asked = questions(contract, name);
@@ -169,10 +280,10 @@ impl Counted {
                 signal,
                 namespace: stream.namespace.clone(),
                 run: stream.run,
-                from: DataTime(i64::MIN),
+                from: from.unwrap_or(DataTime(i64::MIN)),
                 to: DataTime(i64::MAX),
             };
-            counted.groups.insert(name, store.census(&query, &asked, &names.entrances)?);
+            counted.groups.insert(name, records.census(&query, &asked, &names.entrances)?);
             counted.questions.insert(name, asked);
         }
         Ok(counted)

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use super::App;
 use super::seed::rows;
 
+pub(super) use builtin::ENV as BUILT_IN;
+
 /// Who is recorded as the author of what a registration writes.
 const BY: &str = "register";
 
@@ -21,9 +23,13 @@ impl App {
     /// All five layers, or none. Without files the system is declared by what the program knows about it.
     ///
     /// # Errors
-    /// Every error of the seed, with its file and line; `system.unknown` without a seed; `system.already_registered`
+    /// Every error of the seed, with its file and line; `system.unknown` without a seed; `seed.revision_unknown`; `system.already_registered`
     /// without `force`; `version.immutable`; `settings.unreachable`, `settings.not_adopted`.
     pub async fn register(&self, mut request: RegisterRequest) -> Result<RegisterReport> {
+        if let Some(number) = request.seed_revision {
+            let revision = self.store().seed_revision(number).await?.seed;
+            (request.files, request.env) = (revision.files, revision.env);
+        }
         if request.files.is_empty() {
             request.files = builtin::seed(&self.known(&request.name)?.registration)?;
             request.env = builtin::ENV.to_owned();

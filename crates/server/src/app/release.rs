@@ -50,6 +50,26 @@ impl Stored {
     }
 }
 
+impl Stored {
+    /// The values of slot 0 as composing gives them now.
+    ///
+    /// # Errors
+    /// What composing finds.
+    pub(super) fn compose_first(&self) -> Result<Composed> {
+        Ok(self.revision.compose(None, &Value::Null, 0)?)
+    }
+
+    /// The values of slot 0 as they were stored.
+    pub(super) fn first_values(&self) -> &Value {
+        &self.first_slot.values
+    }
+
+    /// The keys of every parameter, inherited ones too.
+    pub(super) fn keys(&self) -> std::collections::BTreeSet<String> {
+        self.revision.parameters.iter().map(|parameter| parameter.key.clone()).collect()
+    }
+}
+
 /// The pedestal's version that a run would install: the highest that is enabled.
 pub fn newest(containers: &[Container]) -> Option<&Version> {
     let pedestal = containers.iter().find(|container| container.kind == ContainerKind::Pedestal)?;

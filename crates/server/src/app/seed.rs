@@ -6,7 +6,7 @@ mod live;
 mod proof;
 pub mod rows;
 
-use ::seed::{Checked, Plan, Seed, State};
+use ::seed::{Checked, Object, Plan, Seed, State};
 use ::store::SeedLive;
 use api::seed::{Commit, DriftReply, PlanReply, PlanRequest, SeedQuery, SeedRevision, SeedRevisionDetail};
 use model::{ErrorKind, Problem, Result};
@@ -54,6 +54,45 @@ impl Present {
             Some(code) => Self { base: base.of_system(code), live: live.of_system(code) },
             None => Self { base, live },
         })
+    }
+}
+
+/// What the seed that was applied last wants and the installation has not.
+pub(super) struct Pending {
+    /// What seeds and registrations said so far.
+    pub base: State,
+    pub live: State,
+    pub plan: Plan,
+    /// Number and environment of that seed's revision.
+    pub revision: Option<(i32, String)>,
+}
+
+impl Pending {
+    /// Systems that were registered from somewhere else are compared with what was declared for them there.
+    ///
+    /// # Errors
+    /// `seed.object_malformed`, `seed.live_malformed`, and those of a stored seed that cannot be read any more.
+    pub fn of(stored: &SeedLive, newest: Option<&::store::SeedRevision>) -> Result<Self> {
+        let Present { base, live } = Present::read(stored, None)?;
+        let mut wanted = base.clone();
+        if let Some(revision) = newest {
+            let new = Wanted::read(&revision.seed.files, revision.seed.system.as_deref())?.state;
+            let is_from_there = |code: &str| {
+                let system = stored.systems.iter().find(|system| system.code.as_str() == code);
+                system.is_none_or(|system| system.seed.env == revision.seed.env)
+            };
+            let covers = |object: &Object| match (&revision.seed.system, &object.system) {
+                (Some(limit), Some(code)) => limit == code,
+                (Some(_), None) => false,
+                (None, Some(code)) => is_from_there(code),
+                (None, None) => true,
+            };
+            wanted.objects.retain(|_, object| !covers(object));
+            wanted.objects.extend(new.objects.into_iter().filter(|(_, object)| covers(object)));
+            wanted.overlays.extend(new.overlays);
+        }
+        let revision = newest.map(|revision| (revision.id, revision.seed.env.clone()));
+        Ok(Self { plan: Plan::of(&base, &wanted, &live), base, live, revision })
     }
 }
 

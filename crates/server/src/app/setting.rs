@@ -7,8 +7,8 @@ use ::settings::source::Watch;
 use ::settings::{Change as StoredChange, Expect};
 use ::store::{Incarnation, Reconciled, Reconciler, Setting as Stored, Standing};
 use api::setting::{
-    AdoptRequest, Change, ChangeQuery, Changes, Finding, Process, Restored, RollbackRequest, SetRequest, Setting,
-    SettingQuery, Status, Tree, TreeKey,
+    AdoptRequest, Change, ChangeQuery, Changes, DiscardRequest, Finding, Process, Restored, RollbackRequest,
+    SetRequest, Setting, SettingQuery, Status, Tree, TreeKey,
 };
 use api::{Page, PageQuery};
 use model::{Problem, Result};
@@ -43,6 +43,11 @@ impl Followed {
     /// What was found where live values are published.
     pub(super) fn findings(&self) -> impl Iterator<Item = &Problem> {
         self.last.iter().flat_map(|last| &last.findings)
+    }
+
+    /// What keeps this process from following.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
     }
 }
 
@@ -137,6 +142,7 @@ impl App {
             revision: process.revision,
             source_revision: process.source_revision,
             problem: process.problem,
+            build: process.build,
             reported_at: process.reported_at.to_string(),
         });
         Ok(Status {
@@ -193,12 +199,29 @@ impl App {
         self.settings_status().await
     }
 
+    /// Puts back what every installation has, the keys that the program reads, and every key that went missing where they are
+    /// published.
+    ///
     /// # Errors
-    /// `settings.no_source`, `settings.not_adopted`.
+    /// `settings.not_adopted`, `settings.unreachable`.
     pub async fn restore_settings(&self) -> Result<Restored> {
-        let restored = self.store().restore_settings().await?;
+        self.store().migrate().await?;
+        let mut keys = self.store().declare_catalogue().await?;
+        if self.store().source().is_some() {
+            let restored = self.store().restore_settings().await?;
+            self.pass(&mut Reconciler::default()).await?;
+            keys.extend(restored.iter().map(|line| line.rsplit(' ').next().unwrap_or(line).to_owned()));
+        }
+        Ok(Restored { keys })
+    }
+
+    /// Deletes what stands where nothing reads it, by its name there; of a name that ends with `.`, everything that begins so.
+    ///
+    /// # Errors
+    /// `settings.no_source`; `setting.not_stray` for what is read, or is not there.
+    pub async fn discard_settings(&self, request: &DiscardRequest) -> Result<Restored> {
+        let keys = self.store().discard_stray_settings(&request.path).await?;
         self.pass(&mut Reconciler::default()).await?;
-        let keys = restored.iter().map(|line| line.rsplit(' ').next().unwrap_or(line).to_owned()).collect();
         Ok(Restored { keys })
     }
 

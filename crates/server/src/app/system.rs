@@ -16,7 +16,7 @@ use super::{App, page_of};
 /// Who is recorded as the author of what people change through the API.
 const BY: &str = "api";
 /// Settings that every system has, below `injection.system.<code>.`.
-const MANDATORY: [&str; 7] =
+pub(super) const MANDATORY: [&str; 7] =
     ["count", "ns_pattern", "extract_pattern", "display_name", "app_label_key", "is_builtin", "status"];
 
 impl App {

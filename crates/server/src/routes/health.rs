@@ -1,11 +1,12 @@
 //! Whether the server lives, whether it is ready, and what it is doing.
 
-use api::Envelope;
-use api::health::{Health, Ready, Status};
+use api::health::{Health, Lease, LeaseRequest, Ready, Status};
+use api::{Envelope, ErrorData};
 use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::app::App;
+use crate::extract::Body;
 use crate::reply::{Answer, Reply};
 
 /// Whether the server and its store live
@@ -26,4 +27,10 @@ pub async fn ready(State(app): State<App>) -> Reply<Ready> {
 #[utoipa::path(get, path = "/status", tag = "system", responses((status = 200, body = Envelope<Status>)))]
 pub async fn status(State(app): State<App>) -> Answer<Status> {
     Ok(Reply::ok(app.status().await?))
+}
+
+/// Give a lease of a run back that has ended
+#[utoipa::path(post, path = "/leases/release", tag = "system", request_body = LeaseRequest, responses((status = 200, body = Envelope<Lease>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
+pub async fn release_lease(State(app): State<App>, Body(request): Body<LeaseRequest>) -> Answer<Lease> {
+    Ok(Reply::ok(app.release_lease(&request).await?))
 }

@@ -1,6 +1,6 @@
-//! What the telemetry of a system lacks.
+//! What the telemetry of a system lacks, and the collector that makes it whole.
 
-use api::otel::{OtelQuery, OtelReport};
+use api::otel::{OtelQuery, OtelReport, RenderQuery, Rendered};
 use api::{Envelope, ErrorData};
 use axum::extract::State;
 
@@ -16,4 +16,14 @@ pub async fn check(
     Params(query): Params<OtelQuery>,
 ) -> Answer<OtelReport> {
     Ok(Reply::ok(app.otel_check(&name, query).await?))
+}
+
+/// Render the collector of a system: its configuration, and what it runs as on Kubernetes
+#[utoipa::path(get, path = "/systems/{name}/otel/collector", tag = "systems", params(("name" = String, Path), RenderQuery), responses((status = 200, body = Envelope<Rendered>), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn render(
+    State(app): State<App>,
+    Segment(name): Segment,
+    Params(query): Params<RenderQuery>,
+) -> Answer<Rendered> {
+    Ok(Reply::ok(app.otel_render(&name, &query)?))
 }

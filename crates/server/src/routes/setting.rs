@@ -1,8 +1,8 @@
 //! Runtime settings.
 
 use api::setting::{
-    AdoptRequest, Change, ChangeQuery, Changes, Restored, RollbackRequest, SetRequest, Setting, SettingQuery, Status,
-    Tree,
+    AdoptRequest, Change, ChangeQuery, Changes, DiscardRequest, Restored, RollbackRequest, SetRequest, Setting,
+    SettingQuery, Status, Tree,
 };
 use api::{Envelope, ErrorData, Page};
 use axum::extract::State;
@@ -45,6 +45,12 @@ pub async fn adopt(State(app): State<App>, Body(request): Body<AdoptRequest>) ->
 #[utoipa::path(post, path = "/settings/restore", tag = "settings", responses((status = 200, body = Envelope<Restored>), (status = 409, body = Envelope<ErrorData>)))]
 pub async fn restore(State(app): State<App>) -> Answer<Restored> {
     Ok(Reply::ok(app.restore_settings().await?))
+}
+
+/// Delete what stands where nothing reads it
+#[utoipa::path(post, path = "/settings/discard", tag = "settings", request_body = DiscardRequest, responses((status = 200, body = Envelope<Restored>), (status = 404, body = Envelope<ErrorData>), (status = 409, body = Envelope<ErrorData>)))]
+pub async fn discard(State(app): State<App>, Body(request): Body<DiscardRequest>) -> Answer<Restored> {
+    Ok(Reply::ok(app.discard_settings(&request).await?))
 }
 
 /// Show one key

@@ -102,7 +102,7 @@ impl World {
 }
 
 pub fn request(name: &str, env: &str, files: BTreeMap<String, String>) -> RegisterRequest {
-    RegisterRequest { name: name.into(), env: env.into(), files, force: false, dry_run: false }
+    RegisterRequest { name: name.into(), env: env.into(), files, seed_revision: None, force: false, dry_run: false }
 }
 
 /// The YAML files of a folder.
@@ -144,6 +144,7 @@ async fn serve(folder: &Path, servers: Option<&Servers>) -> (String, store::Stor
         catalog,
         cluster: Arc::new(cluster),
         signals,
+        clickhouse: None,
         packs: folder.join("packs"),
         charts: folder.join("charts"),
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },

@@ -39,4 +39,5 @@ pub(super) const STEPS: &[Step] = &[
             created_at BIGINT NOT NULL
         ){tail}",
     ),
+    step("builds of processes", "ALTER TABLE setting_processes ADD COLUMN build VARCHAR(64) NOT NULL DEFAULT ''"),
 ];

@@ -9,7 +9,7 @@ use model::{ErrorKind, Problem, Result};
 use serde_json::{Value, json};
 
 /// Name that stands for the environment's.
-pub(super) const ENV: &str = "built-in";
+pub(in crate::app) const ENV: &str = "built-in";
 /// Slots of a system that nobody said more about.
 const SLOTS: u32 = 4;
 

@@ -95,6 +95,8 @@ impl App {
             let new = NewSeedRevision { digest: wanted.seed.digest.clone(), by: by.to_owned(), ..source.clone() };
             self.write_seed(lease, &new, &application, by).await?;
             self.reserve_namespaces().await?;
+        } else {
+            self.store().forget_interrupted_seeds(lease).await?;
         }
         let accepted = |change: &&Change| request.consents.covers(change.consent);
         let (applied, left): (Vec<_>, Vec<_>) = plan.changes.iter().cloned().partition(|change| accepted(&change));
