@@ -194,7 +194,17 @@ const PLANTS: &[(&str, Plant)] = &[
         stand.ctl(&["kill-switch", "on", "--reason", "drill"]).ok();
     }),
     ("charts.published", |stand| {
-        stand.sql("UPDATE container_versions v JOIN containers c ON c.id = v.container_id SET v.name = 'latest' WHERE c.name = 'ts' AND c.kind = 2 AND v.name = '1.0.0'");
+        let of = "FROM container_versions v JOIN containers c ON c.id = v.container_id WHERE c.name = 'ts' AND c.kind = 2 AND v.name";
+        let columns =
+            "container_id, name, image_ref, command, github_link, chart_id, enabled, current_digest, created_at";
+        let values = columns
+            .replace("name,", "'latest',")
+            .replacen("container_id", "v.container_id", 1)
+            .replace("created_at", "v.created_at");
+        stand.sql(&format!("INSERT INTO container_versions ({columns}) SELECT {values} {of} = '1.0.0'"));
+        let columns = "version_id, digest, env, parameters, overlay_hash, composed, place, created_at";
+        let values = columns.replacen("version_id", &format!("(SELECT v.id {of} = 'latest')"), 1);
+        stand.sql(&format!("INSERT INTO version_revisions ({columns}) SELECT {values} FROM version_revisions r WHERE r.version_id = (SELECT v.id {of} = '1.0.0') AND r.digest = (SELECT v.current_digest {of} = '1.0.0')"));
     }),
     ("token.private", |stand| {
         let file = text(&stand.site.ctl(&["doctor", "--only", "token.private"]).json()["checks"][0]["observed"]);
