@@ -175,7 +175,8 @@ const PLANTS: &[(&str, Plant)] = &[
     }),
     ("seed.removals_applied", |stand| {
         let without = |text: String| {
-            text.replace("  - {type: 0, name: nsigma, is_public: true, status: 1, versions: [{name: builtin}]}\n", "")
+            let (head, rest) = text.split_once("  - key: injection.system.ts.warmup_seconds").unwrap();
+            format!("{head}  - key: algo.detector{}", rest.split_once("  - key: algo.detector").unwrap().1)
         };
         stand.apply(
             |text| without(text).replace("default_value: '4'", "default_value: '5'").replace("two:2", "two:4"),
@@ -205,6 +206,10 @@ const PLANTS: &[(&str, Plant)] = &[
         let columns = "version_id, digest, env, parameters, overlay_hash, composed, place, created_at";
         let values = columns.replacen("version_id", &format!("(SELECT v.id {of} = 'latest')"), 1);
         stand.sql(&format!("INSERT INTO version_revisions ({columns}) SELECT {values} FROM version_revisions r WHERE r.version_id = (SELECT v.id {of} = '1.0.0') AND r.digest = (SELECT v.current_digest {of} = '1.0.0')"));
+    }),
+    ("versions.inherit", |stand| {
+        let place = "REPLACE(JSON_UNQUOTE(JSON_SEARCH(composed, 'one', 'mysql.service.type', NULL, '$.revision.parameters[*].key')), '.key', '')";
+        stand.sql(&format!("UPDATE version_revisions SET composed = JSON_REMOVE(composed, {place}, '$.first_slot.values.mysql') WHERE parameters LIKE '%17.6%'"));
     }),
     ("token.private", |stand| {
         let file = text(&stand.site.ctl(&["doctor", "--only", "token.private"]).json()["checks"][0]["observed"]);

@@ -75,9 +75,30 @@ fn defaults_applied(facts: &Facts<'_>) -> Result<Seen> {
     open(facts, is_meant, " --revert-drift", Repair::Consent)?.seen("every default is as the seed declares it")
 }
 
+/// Of one system it is taken away by itself. Of the whole installation a person decides: that takes away as well whatever was
+/// registered from somewhere else.
 fn removals_applied(facts: &Facts<'_>) -> Result<Seen> {
-    let is_meant = |change: &Change| change.kind == ChangeKind::Removed;
-    open(facts, is_meant, " --prune", Repair::Consent)?.seen("nothing is left of what the seed no longer has")
+    let stored = facts.stored()?;
+    let pending = stored.pending()?;
+    let mut odd = Odd::default();
+    for change in pending.plan.changes.iter().filter(|change| change.kind == ChangeKind::Removed) {
+        let Some((number, env)) = &pending.revision else { continue };
+        let observed = format!("{} {}: {}", change.object, change.name, change.reason);
+        let elsewhere = stored.systems.iter().any(|system| system.seed.env != *env);
+        match &change.system {
+            Some(code) => {
+                let fix = format!("aegisctl seed apply --revision {number} --system {code} --prune --yes");
+                odd.add(observed, Repair::Consent, fix);
+            }
+            None if elsewhere => {
+                odd.add(observed, Repair::Person, format!("aegisctl seed apply --revision {number} --prune"));
+            }
+            None => {
+                odd.add(observed, Repair::Consent, format!("aegisctl seed apply --revision {number} --prune --yes"));
+            }
+        }
+    }
+    odd.seen("nothing is left of what the seed no longer has")
 }
 
 fn operators_kept(facts: &Facts<'_>) -> Result<Seen> {
