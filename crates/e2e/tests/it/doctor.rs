@@ -43,9 +43,10 @@ impl Stand {
     /// Deletes a setting with its declaration, here and where it is published.
     fn lose(&self, path: &str) {
         let key = path.rsplit('/').next().unwrap();
-        for table in ["setting_values", "setting_declarations"] {
-            self.sql(&format!("DELETE FROM {table} WHERE name = '{key}'"));
-        }
+        // At once: the product puts back what it misses.
+        self.sql(&format!(
+            "START TRANSACTION; DELETE FROM setting_values WHERE name = '{key}'; DELETE FROM setting_declarations WHERE name = '{key}'; COMMIT"
+        ));
         self.etcd.delete(path);
     }
 }
