@@ -15,6 +15,7 @@ mod demo;
 mod determinism;
 mod disk;
 mod doctor;
+mod doctor_telemetry;
 mod evaluation;
 mod external;
 mod journey;
