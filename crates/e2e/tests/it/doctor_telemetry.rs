@@ -21,10 +21,13 @@ const RESOURCE: &[(&str, &str)] = &[
     ("service.namespace", "hs0"),
 ];
 
+/// Keys and values of a resource.
+type Attributes = Vec<(&'static str, &'static str)>;
+
 /// Records of all signals, all of them whole.
 struct Records {
     /// Parts of the resource that a signal's records lack, and what they have in its place.
-    resource: fn(&str, Vec<(&'static str, &'static str)>) -> Vec<(&'static str, &'static str)>,
+    resource: fn(&str, Attributes) -> Attributes,
     /// Signals that do not come at all.
     without: &'static [&'static str],
     /// Seconds ago.
@@ -125,7 +128,7 @@ const PLANTS: &[(&str, &[Records])] = &[
     ),
 ];
 
-fn lacking(is_meant: bool, lost: &str, all: Vec<(&'static str, &'static str)>) -> Vec<(&'static str, &'static str)> {
+fn lacking(is_meant: bool, lost: &str, all: Attributes) -> Attributes {
     all.into_iter().filter(|(key, _)| !is_meant || *key != lost).collect()
 }
 

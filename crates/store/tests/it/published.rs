@@ -230,6 +230,10 @@ impl Source for Late {
         self.etcd.commit(writes).await
     }
 
+    async fn discard(&self, name: &str, revision: i64) -> model::Result<()> {
+        self.etcd.discard(name, revision).await
+    }
+
     async fn watch(&self, after: i64) -> model::Result<Box<dyn Watch>> {
         self.etcd.watch(after).await
     }

@@ -83,7 +83,7 @@ fn complete(facts: &Facts<'_>) -> Result<Seen> {
     for system in &stored.systems {
         let key = |name: &&str| format!("{SYSTEM_PREFIX}{}.{name}", system.code);
         let lives = |key: &String| stored.setting(key).is_some_and(|setting| setting.live.is_some());
-        let missing: Vec<String> = MANDATORY.iter().map(|name| key(name)).filter(|key| !lives(key)).collect();
+        let missing: Vec<String> = MANDATORY.iter().map(key).filter(|key| !lives(key)).collect();
         if !missing.is_empty() {
             let has = MANDATORY.len() - missing.len();
             let observed =
