@@ -20,6 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("score", &["model"]),
     ("rca", &["model"]),
     ("api", &["model", "seed"]),
+    ("chart", &["model", "seed"]),
     ("cluster", &["model"]),
     ("settings", &["model"]),
     ("telemetry", &["model"]),
@@ -31,6 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "server",
         &[
             "api",
+            "chart",
             "cluster",
             "datapack",
             "fault",
@@ -52,6 +54,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "daemon",
         &[
             "api",
+            "chart",
             "client",
             "cluster",
             "datapack",

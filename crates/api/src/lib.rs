@@ -7,6 +7,7 @@ pub mod algorithm;
 pub mod answers;
 pub mod auth;
 pub mod board;
+pub mod chart;
 pub mod container;
 pub mod datapack;
 pub mod dataset;

@@ -3,12 +3,14 @@
 pub mod algorithm;
 pub mod auth;
 pub mod board;
+pub mod chart;
 pub mod datapack;
 pub mod dataset;
 pub mod doctor;
 pub mod evaluation;
 pub mod execution;
 pub mod fault;
+pub mod helm;
 pub mod inject;
 pub mod kill_switch;
 pub mod lease;

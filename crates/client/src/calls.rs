@@ -9,6 +9,10 @@ use api::algorithm::{
 };
 use api::auth::{Key, KeyRequest, NewKey, PasswordRequest, Profile, User};
 use api::board::{Board, BoardQuery, ExportQuery};
+use api::chart::{
+    AttachRequest, Chart, ChartArchive, ChartReport, HelmConfig, HelmRequest, InstallReply, InstallRequest, Release,
+    VerifyRequest, VersionQuery,
+};
 use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest};
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
@@ -93,6 +97,43 @@ impl Client {
 
     pub fn doctor(&self) -> Result<doctor::Report> {
         self.get(&path(&["doctor"]), &())
+    }
+}
+
+/// Charts.
+impl Client {
+    /// Keeps an archive; it is nobody's yet.
+    pub fn keep_chart(&self, archive: &[u8]) -> Result<ChartArchive> {
+        self.upload(&path(&["charts"]), "application/gzip", archive)
+    }
+
+    pub fn charts(&self, system: &str) -> Result<Vec<Chart>> {
+        self.get(&path(&["systems", system, "charts"]), &())
+    }
+
+    pub fn attach_chart(&self, system: &str, digest: &str) -> Result<Chart> {
+        let request = AttachRequest { digest: digest.to_owned() };
+        self.send("POST", &path(&["systems", system, "charts"]), &request)
+    }
+
+    pub fn verify_chart(&self, system: &str, request: &VerifyRequest) -> Result<ChartReport> {
+        self.send_slow("POST", &path(&["systems", system, "charts", "verify"]), request)
+    }
+
+    pub fn install_chart(&self, system: &str, request: &InstallRequest) -> Result<InstallReply> {
+        self.send_slow("POST", &path(&["systems", system, "charts", "install"]), request)
+    }
+
+    pub fn releases(&self, system: &str) -> Result<Vec<Release>> {
+        self.get(&path(&["systems", system, "releases"]), &())
+    }
+
+    pub fn helm(&self, system: &str, version: Option<&str>) -> Result<HelmConfig> {
+        self.get(&path(&["systems", system, "helm"]), &VersionQuery { version: version.map(str::to_owned) })
+    }
+
+    pub fn set_helm(&self, system: &str, request: &HelmRequest) -> Result<HelmConfig> {
+        self.send("PUT", &path(&["systems", system, "helm"]), request)
     }
 }
 

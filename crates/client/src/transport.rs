@@ -16,6 +16,9 @@ use crate::failure::{Class, Failure, Result, kind_of_status};
 /// Largest JSON answer that is read.
 const LARGEST_ANSWER: u64 = 64 * 1024 * 1024;
 
+/// Longest time for what a server does with programs and repositories of others.
+const SLOW: Duration = Duration::from_secs(600);
+
 /// How to reach a server.
 #[derive(Debug, Clone)]
 pub struct Connection {
@@ -103,6 +106,22 @@ impl Client {
             request = request.header(*name, *value);
         }
         let answer = request.config().timeout_global(Some(self.timeout)).build().send_json(body);
+        envelope(self.judge(answer)?)
+    }
+
+    /// The same for work that takes the server longer than usual calls do.
+    pub(crate) fn send_slow<T: DeserializeOwned>(&self, method: &str, path: &str, body: &impl Serialize) -> Result<T> {
+        let patient = Self { timeout: self.timeout.max(SLOW), ..self.clone() };
+        patient.send(method, path, body)
+    }
+
+    /// Bytes as the body of a POST.
+    pub(crate) fn upload<T: DeserializeOwned>(&self, path: &str, kind: &str, bytes: &[u8]) -> Result<T> {
+        let mut request = self.agent.post(self.url(path)).header("content-type", kind);
+        if let Some(value) = self.authorization() {
+            request = request.header("authorization", value);
+        }
+        let answer = request.config().timeout_global(Some(self.timeout.max(SLOW))).build().send(bytes);
         envelope(self.judge(answer)?)
     }
 

@@ -78,6 +78,9 @@ pub struct ReleaseObservation {
     pub release: String,
     pub chart: String,
     pub chart_version: String,
+    /// SHA-256 of the chart archive that it was installed from, where that is known.
+    #[serde(default)]
+    pub chart_digest: Option<String>,
     pub values_digest: String,
     pub ready: bool,
     /// Why it is not ready, in words.

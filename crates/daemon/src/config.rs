@@ -36,6 +36,14 @@ pub struct Config {
     pub settings: String,
     /// Folder of chart archives; absent = `charts` inside the data folder.
     pub charts: Option<PathBuf>,
+    /// The program `helm`; absent = the first on `PATH`.
+    pub helm: Option<PathBuf>,
+    /// Seconds that fetching or rendering a chart may take.
+    pub chart_seconds: u64,
+    /// Where charts and images are really fetched from.
+    pub mirror: Vec<chart::Mirror>,
+    /// What is known of the machines that systems run on.
+    pub nodes: Nodes,
     /// How long a database server or an etcd may take to answer, seconds.
     pub answer_seconds: u64,
     /// How many tasks this process runs at once.
@@ -46,6 +54,14 @@ pub struct Config {
     pub algorithm_seconds: u64,
     /// Memory that a detector or an algorithm may take.
     pub algorithm_memory_mib: u64,
+}
+
+/// The machines that systems run on.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Nodes {
+    /// `linux/amd64` and the like; empty = nobody said, and charts are not checked for it.
+    pub platforms: Vec<String>,
 }
 
 /// Live settings are kept in the store alone.
@@ -80,6 +96,10 @@ impl Default for Config {
             store: None,
             settings: IN_STORE.to_owned(),
             charts: None,
+            helm: None,
+            chart_seconds: 120,
+            mirror: Vec::new(),
+            nodes: Nodes::default(),
             answer_seconds: 10,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(1, 8)),
             systems: None,
@@ -115,6 +135,10 @@ const KEYS: &[&str] = &[
     "store",
     "settings",
     "charts",
+    "helm",
+    "chart_seconds",
+    "mirror",
+    "nodes",
     "answer_seconds",
     "workers",
     "systems",
@@ -161,6 +185,10 @@ impl Config {
             ("store", or(self.store.as_deref().map(store::redacted), "SQLite in the data folder")),
             ("settings", redacted_settings(&self.settings)),
             ("charts", or(self.charts.as_ref().map(|folder| folder.display().to_string()), "in the data folder")),
+            ("helm", or(self.helm.as_ref().map(|program| program.display().to_string()), "the first on PATH")),
+            ("chart_seconds", self.chart_seconds.to_string()),
+            ("mirror", mirrors(&self.mirror)),
+            ("nodes", format!("platforms: {}", named(&self.nodes.platforms, "nobody said"))),
             ("answer_seconds", self.answer_seconds.to_string()),
             ("workers", self.workers.to_string()),
             ("systems", or(self.systems.as_ref().map(|folder| folder.display().to_string()), "the built-in ones")),
@@ -184,9 +212,11 @@ impl Config {
             ("otlp_future_minutes", self.otlp_future_minutes, MOST_MINUTES),
             ("telemetry_hours", self.telemetry_hours, MOST_HOURS),
             ("telemetry_gib", self.telemetry_gib, MOST_GIB),
+            ("chart_seconds", self.chart_seconds, MOST_SECONDS),
             ("answer_seconds", self.answer_seconds, MOST_ANSWER_SECONDS),
         ];
         self.check_settings(name)?;
+        self.check_charts(name)?;
         let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| !(1..=*most).contains(value)) else {
             return Ok(());
         };
@@ -208,6 +238,39 @@ impl Config {
             .place(name.to_owned())
             .found(format!("settings = `{scheme}...`"))
             .expected("`sql`, or `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX]`"))
+    }
+
+    fn check_charts(&self, name: &str) -> Result<()> {
+        let wrong = |found: String, expected: &str| {
+            Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
+                .place(name.to_owned())
+                .found(found)
+                .expected(expected.to_owned())
+        };
+        for rule in &self.mirror {
+            if !rule.is_meant() {
+                let found = format!("mirror: `{}` -> `{}`", rule.from, rule.to);
+                let expected =
+                    "two repositories (`https://`, `http://` or `oci://` both, of one kind), or two prefixes of images";
+                return Err(wrong(found, expected));
+            }
+        }
+        let is_platform = |text: &&String| text.split('/').filter(|part| !part.is_empty()).count() >= 2;
+        match self.nodes.platforms.iter().find(|text| !is_platform(text)) {
+            Some(text) => Err(wrong(format!("nodes.platforms: `{text}`"), "OS/ARCHITECTURE, as in `linux/amd64`")),
+            None => Ok(()),
+        }
+    }
+
+    /// How charts are kept, fetched and rendered.
+    pub fn chart_options(&self, folder: PathBuf) -> server::ChartOptions {
+        server::ChartOptions {
+            folder,
+            helm: self.helm.clone(),
+            limit: Duration::from_secs(self.chart_seconds),
+            mirrors: chart::Mirrors::new(self.mirror.clone()),
+            platforms: self.nodes.platforms.clone(),
+        }
     }
 
     /// The store's address.
@@ -235,6 +298,15 @@ impl Config {
         }
         Ok(Some(Arc::new(settings::Etcd::open(&self.settings, self.answer())?)))
     }
+}
+
+fn named(names: &[String], none: &str) -> String {
+    if names.is_empty() { none.to_owned() } else { names.join(", ") }
+}
+
+fn mirrors(rules: &[chart::Mirror]) -> String {
+    let rules: Vec<String> = rules.iter().map(|rule| format!("{} -> {}", rule.from, rule.to)).collect();
+    named(&rules, "no rules")
 }
 
 fn redacted_settings(settings: &str) -> String {

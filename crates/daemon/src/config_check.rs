@@ -21,9 +21,12 @@ pub fn run(config: &Config) -> Result<()> {
     let runtime = runtime.map_err(|error| Problem::internal("daemon.runtime", error.to_string()))?;
     let (store, settings) = runtime.block_on(async { (try_store(config).await, try_settings(config).await) });
     let charts = try_folder(&config.charts_folder());
+    let helm = runtime.block_on(try_helm(config));
     let mut first = None;
     let telemetry = try_telemetry(config);
-    for (part, tried) in [("store", store), ("settings", settings), ("charts", charts), ("telemetry", telemetry)] {
+    for (part, tried) in
+        [("store", store), ("settings", settings), ("charts", charts), ("helm", helm), ("telemetry", telemetry)]
+    {
         match tried {
             Ok(said) => println!("{part:<10} ok: {said}"),
             Err(problem) => {
@@ -33,6 +36,15 @@ pub fn run(config: &Config) -> Result<()> {
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+/// Only who named a program needs one: charts can be kept and installed on the simulated cluster without.
+async fn try_helm(config: &Config) -> Result<String> {
+    match chart::Helm::find(config.helm.as_deref(), config.answer()) {
+        Ok(helm) => Ok(format!("{} {}", helm.program().display(), helm.version().await?)),
+        Err(problem) if config.helm.is_none() => Ok(format!("not there, so no chart is fetched or checked: {problem}")),
+        Err(problem) => Err(problem),
+    }
 }
 
 async fn try_store(config: &Config) -> Result<String> {

@@ -137,7 +137,7 @@ async fn start(config: &Config) -> Result<Running> {
         signals: signals.clone(),
         clickhouse: config.telemetry.as_deref().map(telemetry::ClickHouse::open).transpose()?,
         packs: packs.clone(),
-        charts: charts(config, &folder)?,
+        charts: config.chart_options(charts(config, &folder)?),
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
         data: folder.path().to_owned(),
         incarnation: incarnation.id,

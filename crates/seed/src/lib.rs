@@ -50,7 +50,7 @@ pub use schema::{
     Scopes, ServiceAccount, SettingType, Status, Team, TeamMembership, User, ValueType,
 };
 pub use spot::Spot;
-pub use state::{Field, Object, ObjectId, ObjectKind, State, field, parameter_value, parameters};
+pub use state::{Field, Object, ObjectId, ObjectKind, State, field, looks_secret, parameter_value, parameters};
 pub use system::{BenchmarkSeed, SystemKeys, SystemSeed};
 pub use versions::{VersionOrder, newest};
 

@@ -35,6 +35,14 @@ impl Overlay {
         Ok(Self { file: file.to_owned(), text, sha256: digest::of_bytes(content) })
     }
 
+    /// What the file says, typed as Helm types it.
+    ///
+    /// # Errors
+    /// As [`Overlay::read`].
+    pub fn values(&self) -> Result<serde_json::Value, Findings> {
+        Ok(self.tree()?.value())
+    }
+
     pub(crate) fn tree(&self) -> Result<Tree, Findings> {
         tree(&self.file, self.text.as_bytes())
     }

@@ -57,7 +57,10 @@ impl Parameter {
     }
 
     /// The value that holds without an override; `None` when there is none.
-    pub(crate) fn value(&self, slot: u32, fields: &[(&str, &str)]) -> Result<Option<Value>, Finding> {
+    ///
+    /// # Errors
+    /// `parameter.*`, with the place.
+    pub fn value(&self, slot: u32, fields: &[(&str, &str)]) -> Result<Option<Value>, Finding> {
         let text = match &self.source {
             ValueSource::Unset => return Ok(None),
             ValueSource::Default(text) => text.clone(),

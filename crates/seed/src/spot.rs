@@ -22,7 +22,7 @@ impl Spot {
     }
 
     /// The file as a whole.
-    pub(crate) fn whole(file: &str) -> Self {
+    pub fn whole(file: &str) -> Self {
         Self { file: Arc::from(file), line: 0, column: 0 }
     }
 

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-pub(crate) use declared::looks_secret;
-pub use declared::parameter_value;
+pub use declared::{looks_secret, parameter_value};
 
 use crate::schema::ValueType;
 use crate::{Chart, Overlay, Parameter, Revision, Spot, ValueSource, digest};

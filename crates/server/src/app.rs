@@ -4,6 +4,7 @@ pub mod access;
 mod algorithm;
 mod answers;
 mod board;
+mod chart;
 mod container;
 mod datapack;
 mod dataset;
@@ -16,6 +17,7 @@ mod execute;
 mod fault;
 mod guided;
 mod health;
+mod helm;
 mod injection;
 mod kill_switch;
 mod label;
@@ -52,6 +54,20 @@ pub struct ExecutionLimits {
     pub memory_mib: u64,
 }
 
+/// Where charts are kept, and how they are fetched and rendered.
+#[derive(Debug, Clone)]
+pub struct ChartOptions {
+    /// Folder of the archives, each named by its SHA-256.
+    pub folder: PathBuf,
+    /// The program `helm`; absent = the first on `PATH`.
+    pub helm: Option<PathBuf>,
+    /// Longest time that one call of `helm` may take.
+    pub limit: std::time::Duration,
+    pub mirrors: ::chart::Mirrors,
+    /// Platforms of the nodes, `linux/amd64`; empty = nobody said.
+    pub platforms: Vec<String>,
+}
+
 /// What the server is made of.
 pub struct Parts {
     pub store: store::Store,
@@ -62,8 +78,7 @@ pub struct Parts {
     pub clickhouse: Option<telemetry::ClickHouse>,
     /// Folder of the published datapacks.
     pub packs: PathBuf,
-    /// Folder of the chart archives, each named by its SHA-256.
-    pub charts: PathBuf,
+    pub charts: ChartOptions,
     pub limits: ExecutionLimits,
     /// The data folder; the file with the administrator's token is in it.
     pub data: PathBuf,
@@ -88,6 +103,9 @@ struct Inner {
     closing: watch::Sender<bool>,
     /// Held while a seed is applied here; the duty's lease keeps other processes out.
     applying: tokio::sync::Mutex<()>,
+    charts: ::chart::Charts,
+    /// Held while a chart is installed here: a slot's lease is this process's, whichever request took it.
+    installing: tokio::sync::Mutex<()>,
     followed: watch::Sender<setting::Followed>,
 }
 
@@ -106,8 +124,10 @@ impl App {
         let (closing, _) = watch::channel(false);
         let (followed, _) = watch::channel(setting::Followed::default());
         let (started, started_at) = (Instant::now(), WallTime::now());
-        let applying = tokio::sync::Mutex::new(());
-        let inner = Inner { parts, tokens, access, started, started_at, closing, applying, followed };
+        let charts = ::chart::Charts::open(parts.charts.folder.clone());
+        let (applying, installing) = (tokio::sync::Mutex::new(()), tokio::sync::Mutex::new(()));
+        let inner =
+            Inner { parts, tokens, access, started, started_at, closing, applying, charts, installing, followed };
         let app = Self { inner: Arc::new(inner) };
         app.reserve_namespaces().await?;
         Ok(app)
@@ -164,8 +184,16 @@ impl App {
         &self.inner.parts.packs
     }
 
-    fn charts(&self) -> &Path {
+    fn charts(&self) -> &::chart::Charts {
+        &self.inner.charts
+    }
+
+    fn chart_options(&self) -> &ChartOptions {
         &self.inner.parts.charts
+    }
+
+    fn installing(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.installing
     }
 
     fn data(&self) -> &Path {

@@ -29,6 +29,28 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// A body of bytes: a chart's archive, which may be larger than other bodies.
+#[derive(Debug)]
+pub struct Archive(pub Vec<u8>);
+
+impl<S: Send + Sync> FromRequest<S> for Archive {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        match axum::body::to_bytes(request.into_body(), api::chart::LARGEST_ARCHIVE).await {
+            Ok(bytes) => Ok(Self(bytes.into())),
+            Err(error) => Err(Problem::new(
+                ErrorKind::Invalid,
+                "chart.archive_too_large",
+                "the chart's archive is too large, or was not sent to its end",
+            )
+            .found(error.to_string())
+            .expected(format!("at most {} MiB", api::chart::LARGEST_ARCHIVE >> 20))
+            .into()),
+        }
+    }
+}
+
 fn unreadable(rejection: &BytesRejection) -> Refusal {
     let status = rejection.status();
     if status == StatusCode::PAYLOAD_TOO_LARGE {

@@ -5,6 +5,7 @@
 mod algorithm;
 mod auth;
 mod board;
+mod chart;
 mod container;
 mod datapack;
 mod dataset;
@@ -66,6 +67,12 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(system::show, system::update, system::unregister))
         .routes(routes!(system::versions))
         .routes(routes!(system::set_version))
+        .routes(routes!(chart::keep))
+        .routes(routes!(chart::list, chart::attach))
+        .routes(routes!(chart::verify))
+        .routes(routes!(chart::install))
+        .routes(routes!(chart::releases))
+        .routes(routes!(chart::helm, chart::set_helm))
         .routes(routes!(seed::plan))
         .routes(routes!(seed::apply))
         .routes(routes!(seed::history))

@@ -28,6 +28,7 @@ pub fn observed(state: &SlotState) -> Option<ReleaseObservation> {
         release: state.slot.namespace(),
         chart: spec.chart.clone(),
         chart_version: spec.chart_version.clone(),
+        chart_digest: spec.chart_digest.clone(),
         values_digest: spec.values_digest.clone(),
         // A simulated run's origin is the instant at which its installation was ready.
         ready: true,

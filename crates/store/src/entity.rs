@@ -460,6 +460,7 @@ entity!(chart = "charts" {
     name: String,
     version: String,
     archive_digest: Option<String>,
+    archive_source: Option<String>,
     fetched_at: Option<i64>,
     created_at: i64,
 });

@@ -82,4 +82,4 @@ pub use submit::{IdempotencyKey, NewRun, Submission, Submitted, SubmittedRun};
 pub use task::{Claim, ClaimedTask, NewTask, Task, TaskError, Wait};
 pub use token::{NewToken, Token, TokenOrigin, TokenRole, fresh_secret, secret_hash};
 pub use upload::Upload;
-pub use version::{NewChart, NewContainer, NewOverlay, NewPrerequisite, NewVersion};
+pub use version::{KeptArchive, NewChart, NewContainer, NewOverlay, NewPrerequisite, NewVersion};

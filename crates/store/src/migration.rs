@@ -4,6 +4,7 @@
 //! once. `{serial}` and `{tail}` stand for what the back ends spell differently.
 
 mod access;
+mod chart;
 mod evaluation;
 mod provenance;
 mod registry;
@@ -23,7 +24,7 @@ pub(crate) struct Step {
 pub(crate) fn steps() -> impl ExactSizeIterator<Item = &'static Step> {
     static ALL: std::sync::LazyLock<Vec<&'static Step>> = std::sync::LazyLock::new(|| {
         let earlier = work::STEPS.iter().chain(registry::STEPS).chain(provenance::STEPS).chain(access::STEPS);
-        earlier.chain(evaluation::STEPS).chain(seed::STEPS).chain(settings::STEPS).collect()
+        earlier.chain(evaluation::STEPS).chain(seed::STEPS).chain(settings::STEPS).chain(chart::STEPS).collect()
     });
     ALL.iter().copied()
 }

@@ -109,6 +109,8 @@ pub struct Chart {
     pub version: String,
     /// SHA-256 of the archive; absent while none was fetched.
     pub archive_digest: Option<String>,
+    /// The address that it was fetched from, or who handed it over.
+    pub archive_source: Option<String>,
     pub fetched_at: Option<WallTime>,
 }
 
@@ -214,6 +216,7 @@ impl Chart {
             name: row.name,
             version: row.version,
             archive_digest: row.archive_digest,
+            archive_source: row.archive_source,
             fetched_at: wall(row.fetched_at),
         }
     }

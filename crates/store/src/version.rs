@@ -53,6 +53,17 @@ pub struct NewChart {
     pub repository_name: String,
     pub name: String,
     pub version: String,
+    /// What was fetched of it, where something was.
+    pub archive: Option<KeptArchive>,
+}
+
+/// A chart's archive in the store of archives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptArchive {
+    /// SHA-256 in hexadecimal.
+    pub digest: String,
+    /// The address that it was fetched from, or who handed it over.
+    pub source: String,
 }
 
 /// An overlay file, as it was read.
@@ -100,6 +111,36 @@ impl Store {
                     .filter(version::Column::Name.eq(version))
                     .exec(tx)
                     .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// Records which archive a chart is that versions install.
+    ///
+    /// # Errors
+    /// `chart.unknown`; `chart.digest_differs` when another archive is recorded.
+    pub async fn record_archive(
+        &self,
+        repository: &str,
+        name: &str,
+        version: &str,
+        archive: &KeptArchive,
+    ) -> Result<()> {
+        self.write(|tx, _| {
+            Box::pin(async move {
+                counter::next(tx, counter::REGISTRY).await?;
+                let row = chart::Entity::find()
+                    .filter(chart::Column::Repository.eq(repository))
+                    .filter(chart::Column::Name.eq(name))
+                    .filter(chart::Column::Version.eq(version))
+                    .one(tx)
+                    .await?;
+                let row = row.ok_or_else(|| crate::missing::not_found("chart.unknown", "chart", name))?;
+                keep_archive(tx, &row, Some(archive)).await?;
                 Ok(())
             })
         })
@@ -328,7 +369,10 @@ async fn put_chart(tx: &DatabaseTransaction, new: &NewChart, writes: &mut Vec<La
         .one(tx)
         .await?;
     let (id, written) = match before {
-        Some(row) => (row.id, Written::Same),
+        Some(row) => {
+            let written = keep_archive(tx, &row, new.archive.as_ref()).await?;
+            (row.id, written)
+        }
         None => {
             let row = chart::Model {
                 id: 0,
@@ -336,8 +380,9 @@ async fn put_chart(tx: &DatabaseTransaction, new: &NewChart, writes: &mut Vec<La
                 repository_name: new.repository_name.clone(),
                 name: new.name.clone(),
                 version: new.version.clone(),
-                archive_digest: None,
-                fetched_at: None,
+                archive_digest: new.archive.as_ref().map(|archive| archive.digest.clone()),
+                archive_source: new.archive.as_ref().map(|archive| archive.source.clone()),
+                fetched_at: new.archive.as_ref().map(|_| WallTime::now().0),
                 created_at: WallTime::now().0,
             };
             let mut row = row.into_active_model();
@@ -348,6 +393,35 @@ async fn put_chart(tx: &DatabaseTransaction, new: &NewChart, writes: &mut Vec<La
     let (key, value) = (format!("{} {}", new.name, new.version), new.repository.clone());
     writes.push(LayerWrite { layer: Layer::Chart, key, value, written });
     Ok(id)
+}
+
+/// Records which archive a chart is. One that is recorded already never becomes another one.
+async fn keep_archive(tx: &DatabaseTransaction, row: &chart::Model, new: Option<&KeptArchive>) -> Work<Written> {
+    let Some(new) = new else { return Ok(Written::Same) };
+    match &row.archive_digest {
+        Some(kept) if *kept == new.digest => return Ok(Written::Same),
+        Some(kept) => {
+            return Err(Problem::new(
+                ErrorKind::Conflict,
+                "chart.digest_differs",
+                "another archive is recorded under this chart and version",
+            )
+            .place(format!("{} {} of {}", row.name, row.version, row.repository))
+            .found(format!("sha256:{} from {}", new.digest, new.source))
+            .expected(format!("sha256:{kept}"))
+            .fix("a chart never changes under its version: publish it under a new one, and name that in the seed")
+            .into());
+        }
+        None => {}
+    }
+    chart::Entity::update_many()
+        .col_expr(chart::Column::ArchiveDigest, Expr::value(new.digest.clone()))
+        .col_expr(chart::Column::ArchiveSource, Expr::value(new.source.clone()))
+        .col_expr(chart::Column::FetchedAt, Expr::value(WallTime::now().0))
+        .filter(chart::Column::Id.eq(row.id))
+        .exec(tx)
+        .await?;
+    Ok(Written::Changed)
 }
 
 async fn put_revision(tx: &DatabaseTransaction, version: i32, new: &NewVersion, digest: &str) -> Work<()> {

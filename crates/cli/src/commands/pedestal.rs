@@ -4,7 +4,7 @@ use api::system::PedestalVersion;
 use clap::Subcommand;
 use model::{ErrorKind, Problem};
 
-use super::Done;
+use super::{Done, chart, helm};
 use crate::args::Consent;
 use crate::error::Exit;
 use crate::output::{Column, Format};
@@ -23,6 +23,12 @@ pub enum Command {
     /// Versions of a pedestal
     #[command(subcommand)]
     Version(VersionCommand),
+    /// The chart's archive: hand it over, install it
+    #[command(subcommand)]
+    Chart(chart::Command),
+    /// What a version is installed with, and whether its chart is in order
+    #[command(subcommand)]
+    Helm(helm::Command),
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,6 +72,8 @@ const VERSIONS: &[Column<PedestalVersion>] = &[
 pub fn run(command: Command, session: &Session) -> Done {
     match command {
         Command::Values { code, explain } => values(&code, explain, session),
+        Command::Chart(command) => chart::run(command, session),
+        Command::Helm(command) => helm::run(command, session),
         Command::Version(command) => {
             let client = session.client()?;
             let versions = match command {

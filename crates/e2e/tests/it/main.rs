@@ -5,6 +5,7 @@
 mod bad_input;
 mod bad_start;
 mod batch;
+mod charts;
 mod child;
 mod consumers;
 mod contracts;

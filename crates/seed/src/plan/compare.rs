@@ -90,6 +90,11 @@ impl Found<'_> {
             return;
         }
         let (kind, consent, reason) = match (seed_changed, new, live) {
+            (false, None, Some(_)) if by_person => (
+                ChangeKind::OperatorValue,
+                Consent::RevertDrift,
+                "an operator added it at run time; no seed has it".to_owned(),
+            ),
             (false, None, _) | (true, None, None) => return,
             (false, Some(_), _) if by_person => (
                 ChangeKind::OperatorValue,

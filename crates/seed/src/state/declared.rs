@@ -186,7 +186,7 @@ pub fn parameter_value(parameter: &Parameter) -> Value {
 }
 
 /// Whether a key names a secret, so that its value is not shown. Charts do not say which of their values are.
-pub(crate) fn looks_secret(key: &str) -> bool {
+pub fn looks_secret(key: &str) -> bool {
     const WORDS: [&str; 6] = ["password", "passwd", "secret", "token", "credential", "apikey"];
     let last = key.rsplit('.').next().unwrap_or(key).to_ascii_lowercase().replace(['_', '-'], "");
     WORDS.iter().any(|word| last.ends_with(word))

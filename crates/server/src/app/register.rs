@@ -4,7 +4,7 @@ mod builtin;
 
 use std::sync::Arc;
 
-use ::seed::{ObjectKind, Seed, SystemSeed};
+use ::seed::{ObjectKind, Seed, State, SystemSeed, field};
 use ::store::{RegisterOptions, Registration, SeedOrigin, Written};
 use ::system::{Signal, SystemData};
 use api::system::{Layer, LayerWrite, RegisterReport, RegisterRequest, RegistrableRequest};
@@ -12,7 +12,7 @@ use model::{Problem, Result, SystemCode, counted};
 use serde_json::{Value, json};
 
 use super::App;
-use super::seed::rows;
+use super::seed::{Present, rows};
 
 pub(super) use builtin::ENV as BUILT_IN;
 
@@ -36,7 +36,14 @@ impl App {
         }
         let seed = Seed::parse(&request.files)?;
         let system = seed.system(&request.name)?;
-        let registration = self.registration(&request, &seed, &system)?;
+        let live = if request.force { Some(self.store().seed_live().await?) } else { None };
+        let live = live.map(|live| Present::read(&live, Some(&request.name))).transpose()?.map(|present| present.live);
+        let mut registration = self.registration(&request, &seed, &system, live.as_ref())?;
+        let mut warnings = self.warnings(&seed, &system);
+        if !request.dry_run {
+            // Before anything is written: where the cluster needs the chart, its failure is the registration's.
+            warnings.extend(self.fetch_charts(&mut registration.containers).await?);
+        }
         let options = RegisterOptions { force: request.force, dry_run: request.dry_run };
         let registered = self.store().register_system(&registration, options, BY).await?;
         if !request.dry_run {
@@ -52,7 +59,7 @@ impl App {
             is_builtin: system.keys.is_builtin,
             dry_run: request.dry_run,
             writes: registered.writes.into_iter().map(write).collect(),
-            warnings: self.warnings(&seed, &system),
+            warnings,
             layers,
         })
     }
@@ -81,8 +88,16 @@ impl App {
         self.catalog().get(&code.ok_or_else(unknown)?)
     }
 
-    fn registration(&self, request: &RegisterRequest, seed: &Seed, system: &SystemSeed) -> Result<Registration> {
-        let state = system.state(seed);
+    /// `live` is what is there already.
+    fn registration(
+        &self,
+        request: &RegisterRequest,
+        seed: &Seed,
+        system: &SystemSeed,
+        live: Option<&State>,
+    ) -> Result<Registration> {
+        let declared = system.state(seed);
+        let state = live.map_or_else(|| declared.clone(), |live| with_operators(&declared, live));
         let mut names =
             vec![format!("pedestal {}", system.code), format!("benchmark {}", system.benchmark.container.name)];
         names.extend(system.algorithms.iter().map(|algorithm| format!("algorithm {}", algorithm.name)));
@@ -100,7 +115,7 @@ impl App {
             settings: settings.map(|(id, object)| rows::setting(&id.name, object, None)).collect::<Result<_>>()?,
             containers: names.iter().map(|name| rows::container(name, &state, |_| true)).collect::<Result<_>>()?,
             telemetry: self.contract(&system.code),
-            objects: state.objects.iter().map(|(id, object)| rows::seed_object(id, object)).collect(),
+            objects: declared.objects.iter().map(|(id, object)| rows::seed_object(id, object)).collect(),
         })
     }
 
@@ -130,6 +145,17 @@ impl App {
         }
         warnings
     }
+}
+
+/// What is declared, with the Helm values that operators set in the versions that are there already.
+fn with_operators(declared: &State, live: &State) -> State {
+    let mut state = declared.clone();
+    for (id, object) in state.objects.iter_mut().filter(|(id, _)| id.kind == ObjectKind::Version) {
+        let Some(there) = live.objects.get(id) else { continue };
+        let own = there.fields.iter().filter(|(name, field)| field.operators && name.starts_with(field::VALUE));
+        object.fields.extend(own.map(|(name, field)| (name.clone(), field.clone())));
+    }
+    state
 }
 
 fn write(written: ::store::LayerWrite) -> LayerWrite {

@@ -32,6 +32,10 @@ impl Stored {
         serde_json::to_value(self).expect("a revision has only text keys")
     }
 
+    pub fn revision(&self) -> &Revision {
+        &self.revision
+    }
+
     /// # Errors
     /// `revision.format_unknown`, `revision.malformed`.
     pub fn read(value: &Value) -> Result<Self> {
@@ -78,11 +82,14 @@ pub fn newest(containers: &[Container]) -> Option<&Version> {
 
 /// Composes the values of every slot that a run may lease.
 ///
+///
+/// `own` is what the chart itself has, where its archive is at hand.
+///
 /// # Errors
 /// What composing finds.
-pub fn release(version: &Version, slots: &[u32]) -> Result<Release> {
+pub fn release(version: &Version, own: Option<&Value>, slots: &[u32]) -> Result<Release> {
     let stored = Stored::read(&version.revision.composed)?;
-    let compose = |slot: u32| -> Result<Composed> { Ok(stored.revision.compose(None, &Value::Null, slot)?) };
+    let compose = |slot: u32| -> Result<Composed> { Ok(stored.revision.compose(own, &Value::Null, slot)?) };
     let base = compose(slots.first().copied().unwrap_or(0))?;
     let mut per_slot = Vec::with_capacity(slots.len());
     for &slot in slots {
@@ -102,12 +109,24 @@ pub fn release(version: &Version, slots: &[u32]) -> Result<Release> {
     })
 }
 
+/// What the chart sees in one slot, leaf by leaf.
+///
+/// # Errors
+/// What composing finds.
+pub fn leaves(version: &Version, own: &Value, slot: u32) -> Result<Vec<::seed::Leaf>> {
+    Ok(Stored::read(&version.revision.composed)?.revision.compose(Some(own), &Value::Null, slot)?.leaves)
+}
+
 /// The same for people.
 ///
 /// # Errors
 /// What composing finds.
-pub fn pedestal(version: &Version) -> Result<Pedestal> {
+pub fn pedestal(version: &Version, own: Option<&Value>) -> Result<Pedestal> {
     let Stored { revision, first_slot, .. } = Stored::read(&version.revision.composed)?;
+    let first_slot = match own {
+        Some(own) => revision.compose(Some(own), &Value::Null, 0)?,
+        None => first_slot,
+    };
     let origin = |leaf: &::seed::Leaf| ValueOrigin {
         key: leaf.path.clone(),
         value: leaf.value.clone(),

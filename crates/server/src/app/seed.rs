@@ -1,9 +1,11 @@
 //! Seeds: comparing one with the installation, applying it, its history, and drift.
 
 mod apply;
+pub(super) use apply::running;
 mod export;
-mod live;
+pub mod live;
 mod proof;
+pub(super) use proof::number_of;
 pub mod rows;
 
 use ::seed::{Checked, Object, Plan, Seed, State};
@@ -21,9 +23,9 @@ struct Wanted {
 }
 
 /// What the seed said when it was applied last, and what the installation has.
-struct Present {
-    base: State,
-    live: State,
+pub(super) struct Present {
+    pub base: State,
+    pub live: State,
 }
 
 impl Wanted {
@@ -47,7 +49,7 @@ impl Wanted {
 }
 
 impl Present {
-    fn read(live: &SeedLive, system: Option<&str>) -> Result<Self> {
+    pub fn read(live: &SeedLive, system: Option<&str>) -> Result<Self> {
         let base = live::base(live)?;
         let live = live::state(live, &base)?;
         Ok(match system {

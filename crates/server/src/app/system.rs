@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use ::chart::Kept;
 use ::store::{Container, ContainerKind, Layers, Setting};
 use api::spec::Release;
 use api::system::{
-    Layer, LayerState, LayerStatus, SeedOrigin, SettingValue, System, SystemDetail, UnregisterReport, UpdateRequest,
+    Layer, LayerState, LayerStatus, Pedestal, SeedOrigin, SettingValue, System, SystemDetail, UnregisterReport,
+    UpdateRequest,
 };
 use api::{Page, PageQuery};
 use model::{ErrorKind, Problem, Result, SystemCode, counted};
 
+use super::chart::short;
 use super::release::{Stored, newest, pedestal, release};
 use super::{App, page_of};
 
@@ -50,7 +53,7 @@ impl App {
                 content_hash: stored.seed.digest.clone(),
                 applied_at: stored.updated_at.to_string(),
             }),
-            pedestal: newest(&layers.database).map(pedestal).transpose()?,
+            pedestal: newest(&layers.database).map(|version| self.pedestal(version)).transpose()?,
             settings: layers.config.iter().map(setting).collect(),
             services: services.unwrap_or_default(),
         })
@@ -151,7 +154,12 @@ impl App {
             Problem::new(ErrorKind::Missing, "system.layer_not_ready", "the system has no pedestal to install")
                 .place(format!("system {}", stored.code))
         })?;
-        release(version, slots)
+        release(version, self.own_values(version)?.as_deref(), slots)
+    }
+
+    fn pedestal(&self, version: &::store::Version) -> Result<Pedestal> {
+        // A chart that is damaged is told by its layer; what the seed says is shown all the same.
+        pedestal(version, self.own_values(version).ok().flatten().as_deref())
     }
 
     pub(super) async fn find_system(&self, name: &str) -> Result<::store::System> {
@@ -183,7 +191,7 @@ impl App {
             registry(stored, layers),
             config(stored, layers),
             database(layers),
-            self.chart(layers),
+            self.chart(stored, layers),
             self.telemetry(stored, layers),
         ];
         for layer in &mut judged {
@@ -221,25 +229,35 @@ impl App {
             (Layer::Config, None) => "store: settings".to_owned(),
             (Layer::Config, Some(source)) => format!("store: settings, compared with {}", source.place()),
             (Layer::Database, _) => "store: containers, versions, revisions".to_owned(),
-            (Layer::Chart, _) => format!("store: charts, and {}", self.charts().display()),
+            (Layer::Chart, _) => format!("store: charts, and {}", self.charts().folder().display()),
             (Layer::Telemetry, _) => "store: telemetry contracts, and what the cluster can run".to_owned(),
         }
     }
 
-    fn chart(&self, layers: &Layers) -> LayerStatus {
+    fn chart(&self, stored: &::store::System, layers: &Layers) -> LayerStatus {
         let Some(chart) = newest(&layers.database).and_then(|version| version.chart.as_ref()) else {
             return bad(Layer::Chart, LayerState::Missing, "no chart is declared".into(), AGAIN);
         };
-        let observed = format!("{} {} from {}", chart.name, chart.version, chart.repository);
-        let gone = chart.archive_digest.as_ref().map(|digest| self.charts().join(format!("{digest}.tgz")));
-        if let Some(gone) = gone.filter(|file| !file.is_file()) {
-            let observed = format!("{observed}: its archive {} is gone", gone.display());
-            return bad(Layer::Chart, LayerState::Wrong, observed, AGAIN);
-        }
-        match (&chart.archive_digest, self.cluster().info().needs_chart) {
-            (Some(_), _) => good(Layer::Chart, LayerState::Ok, observed),
-            (None, false) => good(Layer::Chart, LayerState::NotFetched, observed),
-            (None, true) => bad(Layer::Chart, LayerState::Missing, format!("{observed}: not fetched"), AGAIN),
+        let declared = format!("{} {} from {}", chart.name, chart.version, chart.repository);
+        let fix = self.chart_fix(stored, chart);
+        let Some(digest) = &chart.archive_digest else {
+            return match self.cluster().info().needs_chart {
+                false => good(Layer::Chart, LayerState::NotFetched, declared),
+                true => bad(Layer::Chart, LayerState::Missing, format!("{declared}: not fetched"), &fix),
+            };
+        };
+        match self.charts().state(digest) {
+            Kept::Whole(size) => {
+                let source = chart.archive_source.as_deref().unwrap_or("a source that was not recorded");
+                let observed = format!("{declared}; archive sha256:{}, {size} bytes, {source}", short(digest));
+                good(Layer::Chart, LayerState::Ok, observed)
+            }
+            state => {
+                let problem = self.charts().problem(digest, &state);
+                let found = problem.found.as_deref().unwrap_or_default();
+                let observed = format!("{declared}: {} [{}]; found {found}", problem.message, problem.code);
+                bad(Layer::Chart, LayerState::Wrong, observed, &fix)
+            }
         }
     }
 

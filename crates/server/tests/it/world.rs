@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::system::RegisterRequest;
 use client::{Client, Connection};
 use serde_json::Value;
+use server::ChartOptions;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -47,10 +48,22 @@ pub struct Answer {
 
 impl World {
     pub fn start() -> Self {
+        // Nothing is fetched by most of this suite; a program that is not there says so.
+        Self::start_with(|folder| ChartOptions {
+            folder: folder.join("charts"),
+            helm: Some(folder.join("no-helm")),
+            limit: Duration::from_secs(30),
+            mirrors: chart::Mirrors::default(),
+            platforms: Vec::new(),
+        })
+    }
+
+    /// With charts kept and fetched as `charts` says; it gets the data folder.
+    pub fn start_with(charts: impl FnOnce(&Path) -> ChartOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runtime = Runtime::new().unwrap();
         let servers = std::env::var_os(SERVERS).is_some_and(|value| !value.is_empty()).then(Servers::start);
-        let (address, store, stop) = runtime.block_on(serve(folder.path(), servers.as_ref()));
+        let (address, store, stop) = runtime.block_on(serve(folder.path(), servers.as_ref(), charts(folder.path())));
         Self { folder, _servers: servers, address, store, runtime, stop: Some(stop) }
     }
 
@@ -127,7 +140,11 @@ fn systems(folder: &Path) -> PathBuf {
     systems
 }
 
-async fn serve(folder: &Path, servers: Option<&Servers>) -> (String, store::Store, oneshot::Sender<()>) {
+async fn serve(
+    folder: &Path,
+    servers: Option<&Servers>,
+    charts: ChartOptions,
+) -> (String, store::Store, oneshot::Sender<()>) {
     let file = format!("sqlite:{}", folder.join("aegis.db").display());
     let store = store::Store::connect(servers.map_or(&file, |servers| &servers.database.url)).await.unwrap();
     if let Some(servers) = servers {
@@ -146,7 +163,7 @@ async fn serve(folder: &Path, servers: Option<&Servers>) -> (String, store::Stor
         signals,
         clickhouse: None,
         packs: folder.join("packs"),
-        charts: folder.join("charts"),
+        charts,
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
         data: folder.to_owned(),
         incarnation,

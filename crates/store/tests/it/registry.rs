@@ -47,6 +47,7 @@ pub fn registration(system: &str) -> Registration {
         repository_name: "example".into(),
         name: "trainticket".into(),
         version: "0.2.0".into(),
+        archive: None,
     };
     let overlay = NewOverlay { name: format!("{system}.yaml"), bytes: format!("code: {system}\n").into_bytes() };
     let pedestal = NewContainer {

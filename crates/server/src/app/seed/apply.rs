@@ -64,7 +64,7 @@ impl App {
         Ok(NewSeedRevision { system, consents: new.consents, ..earlier })
     }
 
-    async fn take_duty(&self, by: &str) -> Result<Lease> {
+    pub(in super::super) async fn take_duty(&self, by: &str) -> Result<Lease> {
         let note = format!("a seed, by {by}");
         match self.store().acquire(APPLY_DUTY, self.incarnation(), DUTY_TTL, &note).await? {
             Acquired::Yes(lease) => Ok(lease),
@@ -89,11 +89,15 @@ impl App {
             consents: request.consents,
         };
         // Looked at before anything is recorded: what is refused leaves no trace, and what is the same no revision.
-        let (plan, writes) = application.decide(&self.store().seed_live().await?)?;
+        let (plan, mut writes) = application.decide(&self.store().seed_live().await?)?;
         let changed = !writes.is_empty();
+        let mut warnings = wanted.warnings();
         if changed {
+            // Charts are fetched before anything is written: one that is not published blocks the change where it is needed.
+            warnings.extend(self.fetch_charts(&mut writes.containers).await?);
             let new = NewSeedRevision { digest: wanted.seed.digest.clone(), by: by.to_owned(), ..source.clone() };
             self.write_seed(lease, &new, &application, by).await?;
+            self.record_fetched(&writes.containers).await?;
             self.reserve_namespaces().await?;
         } else {
             self.store().forget_interrupted_seeds(lease).await?;
@@ -109,7 +113,7 @@ impl App {
             left,
             drift,
             impact: plan.impact,
-            warnings: wanted.warnings(),
+            warnings,
         })
     }
 
@@ -346,7 +350,7 @@ fn removal(id: &ObjectId, writes: &mut SeedWrites) -> Result<()> {
     Ok(())
 }
 
-fn running(holder: String) -> Problem {
+pub(in super::super) fn running(holder: String) -> Problem {
     Problem::new(ErrorKind::Conflict, "seed.apply_running", "a seed is being applied")
         .found(holder)
         .fix("wait until it has ended; `aegisctl seed history` shows it")

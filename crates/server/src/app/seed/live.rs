@@ -7,6 +7,8 @@ use model::{Problem, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::rows;
+
 /// What the seed that was applied last says.
 ///
 /// # Errors
@@ -160,6 +162,8 @@ fn version(row: &LiveVersion, system: Option<&str>) -> Result<Object> {
 #[derive(Deserialize)]
 struct Row {
     key: String,
+    #[serde(default)]
+    owner: Option<String>,
     #[serde(flatten)]
     value: Value,
 }
@@ -169,7 +173,8 @@ fn parameters(object: &mut Object, prefix: &str, stored: &Value) -> Result<()> {
         Problem::internal("seed.live_malformed", "the parameters of a version cannot be read").cause(error)
     })?;
     for (row, order) in rows.unwrap_or_default().into_iter().zip(0..) {
-        object.put(format!("{prefix}{}", row.key), Field { order, ..Field::new(row.value, None) });
+        let operators = row.owner.as_deref() == Some(rows::OPERATOR);
+        object.put(format!("{prefix}{}", row.key), Field { order, operators, ..Field::new(row.value, None) });
     }
     Ok(())
 }

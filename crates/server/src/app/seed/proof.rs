@@ -12,6 +12,7 @@ use cluster::{Fence, ReleaseObservation};
 use model::{Problem, Result, RunId, Slot, SystemCode, WallTime};
 
 use super::super::App;
+use super::super::chart::short;
 use super::super::release::newest;
 use super::Present;
 
@@ -160,7 +161,10 @@ impl App {
     fn chart_hop(&self, chart: &::store::Chart) -> Hop {
         let name = format!("{} {}", chart.name, chart.version);
         let (state, found) = match (&chart.archive_digest, self.cluster().info().needs_chart) {
-            (Some(digest), _) => (HopState::Same, format!("{name}, archive {}", digest.get(..12).unwrap_or(digest))),
+            (Some(digest), _) => match self.charts().state(digest) {
+                ::chart::Kept::Whole(_) => (HopState::Same, format!("{name}, archive {}", short(digest))),
+                state => (HopState::Missing, format!("{name}: {}", self.charts().problem(digest, &state).message)),
+            },
             (None, false) => (HopState::NotFetched, name),
             (None, true) => (HopState::Missing, format!("{name} is in no archive")),
         };
@@ -178,8 +182,10 @@ impl App {
         let wanted = self.release(system, &numbers).await?;
         let mut releases = Vec::with_capacity(own.len());
         for ((number, there), values) in own.into_iter().zip(&wanted.per_slot) {
-            let same_chart = there.chart == wanted.chart && there.chart_version == wanted.chart_version;
-            let short = |digest: &str| digest.chars().take(12).collect::<String>();
+            // A release from before the archive was known is as good as its version.
+            let archives = there.chart_digest.as_ref().zip(wanted.chart_digest.as_ref());
+            let same_archive = archives.is_none_or(|(there, wanted)| there == wanted);
+            let same_chart = there.chart == wanted.chart && there.chart_version == wanted.chart_version && same_archive;
             releases.push(Release {
                 namespace: there.release.clone(),
                 slot: Slot::new(system.code.clone(), number),
@@ -229,7 +235,7 @@ impl App {
 }
 
 /// The number of a system's slot, from the name of its namespace.
-fn number_of(code: &SystemCode, namespace: &str) -> Option<u32> {
+pub fn number_of(code: &SystemCode, namespace: &str) -> Option<u32> {
     let digits = namespace.strip_prefix(code.as_str())?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
@@ -286,7 +292,7 @@ fn why(hop: &Hop, found: Option<&Field>) -> String {
         "store" => "it was changed by another way than a seed",
         "setting" => "another tool changed it where settings are published",
         process if process.starts_with("process ") => "the process has not followed yet",
-        "chart" => "the chart was not fetched",
+        "chart" => "the chart's archive is not at hand; `aegisctl pedestal helm verify` fetches it",
         _ => "the release was installed before; it is replaced when its slot is leased next, or by `--restart-slots`",
     };
     format!("{}: {}: {reason}", hop.hop, hop.found)

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::super::release::Stored;
 
+/// Owner of a parameter that a person set at run time; those of seeds have none.
+pub const OPERATOR: &str = "operator";
+
 /// The object as it is kept for the comparison with the next seed.
 pub fn seed_object(id: &ObjectId, object: &Object) -> SeedObject {
     SeedObject {
@@ -154,6 +157,7 @@ pub fn version(name: &str, object: &Object, state: &State) -> Result<NewVersion>
             repository_name: revision.chart.repo_name.clone(),
             name: revision.chart.name.clone(),
             version: revision.chart.version.clone(),
+            archive: None,
         }),
         env: parameters(object, field::ENV),
         parameters: parameters(object, field::VALUE),
@@ -172,6 +176,9 @@ fn parameters(object: &Object, list: &str) -> Value {
         let mut row = json!({"key": key});
         if let (Some(row), Some(value)) = (row.as_object_mut(), field.value.as_object()) {
             row.extend(value.iter().map(|(key, value)| (key.clone(), value.clone())));
+            if field.operators {
+                row.insert("owner".to_owned(), json!(OPERATOR));
+            }
         }
         rows.push((field.order, row));
     }

@@ -1,0 +1,242 @@
+//! Fetching one chart at its exact version from where it is published, through the mirror rules.
+
+use std::path::Path;
+
+use model::{ErrorKind, Problem, Result};
+
+use crate::archive::{Archive, is_exact};
+use crate::helm::{Helm, Home, PULLED, Said};
+use crate::index;
+use crate::mirror::Mirrors;
+
+/// A fetched archive, checked: it is the chart and the version that were asked for.
+#[derive(Debug)]
+pub struct Fetched {
+    pub bytes: Vec<u8>,
+    pub archive: Archive,
+    /// The address that was asked, with the mirror rule applied.
+    pub from: String,
+}
+
+/// Where charts are published.
+enum Source {
+    /// A classic repository: an index over HTTP.
+    Classic { repository: String },
+    /// A registry, which has no index: the chart is addressed directly.
+    Registry { reference: String, plain_http: bool },
+}
+
+/// # Errors
+/// `chart.version_not_exact`, `chart.repository_missing`, `chart.repository_unknown`, `chart.name_malformed` for what is asked;
+/// `chart.repository_unreachable`, `chart.no_index`, `chart.not_in_repository`, `chart.version_not_found`,
+/// `chart.not_fetched` for what was found there; those of [`Archive::read`] and [`Archive::require`].
+pub async fn fetch(helm: &Helm, mirrors: &Mirrors, repository: &str, chart: &str, version: &str) -> Result<Fetched> {
+    let source = source(mirrors, repository, chart)?;
+    if !is_exact(version) {
+        return Err(Problem::new(
+            ErrorKind::Invalid,
+            "chart.version_not_exact",
+            "a chart is fetched at an exact version only",
+        )
+        .found(format!("`{version}`"))
+        .expected("MAJOR.MINOR.PATCH, without a range"));
+    }
+    let home = Home::new()?;
+    let (from, digest) = match &source {
+        Source::Classic { repository } => classic(helm, &home, mirrors, repository, chart, version).await?,
+        Source::Registry { reference, plain_http } => {
+            registry(helm, &home, reference, *plain_http, version).await?;
+            (reference.clone(), None)
+        }
+    };
+    let bytes = only_file(&home.path(PULLED))?;
+    let archive = Archive::read(&bytes)?;
+    archive.require(chart, version)?;
+    if let Some(expected) = digest.filter(|expected| *expected != archive.digest) {
+        return Err(Problem::new(
+            ErrorKind::Failed,
+            "chart.digest_differs",
+            "the archive is not the one that the index names",
+        )
+        .place(from)
+        .found(format!("sha256:{}", archive.digest))
+        .expected(format!("sha256:{expected}")));
+    }
+    Ok(Fetched { bytes, archive, from })
+}
+
+fn source(mirrors: &Mirrors, repository: &str, chart: &str) -> Result<Source> {
+    let invalid = |code: &'static str, message: &str, found: &str| {
+        Problem::new(ErrorKind::Invalid, code, message).found(format!("`{found}`"))
+    };
+    if repository.is_empty() {
+        return Err(invalid("chart.repository_missing", "nobody says where the chart is published", repository)
+            .place(format!("chart {chart}"))
+            .expected("a repository, `https://…` or `oci://…`")
+            .fix("name it in the seed (`repo_url`), or hand the archive over with `aegisctl pedestal chart push`"));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    if chart.is_empty() || !chart.bytes().all(plain) || chart.starts_with(['-', '/', '.']) || chart.contains("..") {
+        return Err(invalid("chart.name_malformed", "this is no name of a chart", chart)
+            .expected("letters, digits, `-`, `_`, `.` and `/`"));
+    }
+    let (address, plain_http) = mirrors.chart(repository);
+    if address.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control()) {
+        return Err(invalid("chart.repository_unknown", "this is no address of a chart repository", repository));
+    }
+    if address.starts_with("oci://") {
+        let reference = format!("{}/{chart}", address.trim_end_matches('/'));
+        return Ok(Source::Registry { reference, plain_http });
+    }
+    if address.starts_with("https://") || address.starts_with("http://") {
+        return Ok(Source::Classic { repository: address });
+    }
+    Err(invalid("chart.repository_unknown", "this is no address of a chart repository", repository)
+        .expected("`https://…`, `http://…` or `oci://…`"))
+}
+
+/// Returns where the archive was, and the digest that the index has of it.
+async fn classic(
+    helm: &Helm,
+    home: &Home,
+    mirrors: &Mirrors,
+    repository: &str,
+    chart: &str,
+    version: &str,
+) -> Result<(String, Option<String>)> {
+    const NAME: &str = "one";
+    let added = helm.run(home, &["repo", "add", NAME, repository]).await?;
+    if !added.ok {
+        return Err(refused(repository, &added));
+    }
+    let file = home.path("index").join(format!("{NAME}-index.yaml"));
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        Problem::internal("chart.index_lost", "helm keeps the index elsewhere than it should").cause(error)
+    })?;
+    let entry = index::find(&text, repository, chart, version)?;
+    let Some(url) = entry.urls.first() else {
+        return Err(Problem::new(
+            ErrorKind::Failed,
+            "chart.index_malformed",
+            "the index names no archive of this version",
+        )
+        .place(format!("{repository}: {chart} {version}"))
+        .expected("one address in `urls`"));
+    };
+    let absolute = url.contains("://");
+    // An index may name archives on another host; a mirror holds those as well.
+    let url = if absolute { mirrors.chart(url).0 } else { format!("{}/{url}", repository.trim_end_matches('/')) };
+    pull(helm, home, &[&url]).await?;
+    Ok((url, entry.digest.map(|digest| digest.trim_start_matches("sha256:").to_owned())))
+}
+
+async fn registry(helm: &Helm, home: &Home, reference: &str, plain_http: bool, version: &str) -> Result<()> {
+    let mut arguments = vec![reference, "--version", version];
+    if plain_http {
+        arguments.push("--plain-http");
+    }
+    let Err(problem) = pull(helm, home, &arguments).await else { return Ok(()) };
+    if problem.code != "chart.version_not_found" {
+        return Err(problem);
+    }
+    // A registry has no index, but it tells the newest version.
+    arguments[2] = ">=0.0.0-0";
+    let newest = helm.run(home, &[&["show", "chart"][..], &arguments].concat()).await?;
+    let text = String::from_utf8_lossy(&newest.out);
+    let published: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("version: ")).map(str::trim).collect();
+    let (registry, chart) = reference.rsplit_once('/').unwrap_or((reference, ""));
+    Err(index::not_found(registry, chart, version, &published))
+}
+
+async fn pull(helm: &Helm, home: &Home, what: &[&str]) -> Result<()> {
+    let folder = home.path(PULLED);
+    let folder = folder.to_string_lossy();
+    let said = helm.run(home, &[&["pull"], what, &["--destination", &folder]].concat()).await?;
+    if said.ok { Ok(()) } else { Err(refused(what[0], &said)) }
+}
+
+/// What some words of the program mean.
+struct Meaning {
+    words: &'static [&'static str],
+    kind: ErrorKind,
+    code: &'static str,
+    message: &'static str,
+}
+
+/// The first row that has a word of what was said holds.
+const MEANINGS: &[Meaning] = &[
+    Meaning {
+        words: &["server gave HTTP response to HTTPS client", "does not look like a TLS handshake"],
+        kind: ErrorKind::Failed,
+        code: "chart.registry_without_tls",
+        message: "the registry does not speak TLS",
+    },
+    Meaning {
+        words: &["x509", "tls:"],
+        kind: ErrorKind::Denied,
+        code: "chart.repository_untrusted",
+        message: "the repository's certificate is not trusted",
+    },
+    Meaning {
+        words: &[
+            "connection refused",
+            "connection reset",
+            "no such host",
+            "server misbehaving",
+            "network is unreachable",
+            "i/o timeout",
+            "deadline exceeded",
+            "EOF",
+        ],
+        kind: ErrorKind::Unavailable,
+        code: "chart.repository_unreachable",
+        message: "the chart repository cannot be reached",
+    },
+    Meaning {
+        // A bare number could be that of a port.
+        words: &[": 401", "code 401", ": 403", "code 403", "unauthorized", "access denied"],
+        kind: ErrorKind::Denied,
+        code: "chart.repository_denied",
+        message: "the chart repository refuses us",
+    },
+    Meaning {
+        words: &["is not a valid chart repository"],
+        kind: ErrorKind::Failed,
+        code: "chart.no_index",
+        message: "there is no chart repository at this address",
+    },
+    Meaning {
+        words: &["Unable to locate any tags", "not found", ": 404", "code 404"],
+        kind: ErrorKind::NotFound,
+        code: "chart.version_not_found",
+        message: "this version of the chart is not published",
+    },
+];
+
+fn refused(place: &str, said: &Said) -> Problem {
+    let is_said = |meaning: &&Meaning| meaning.words.iter().any(|word| said.words.contains(word));
+    let problem = match MEANINGS.iter().find(is_said) {
+        Some(meaning) => Problem::new(meaning.kind, meaning.code, meaning.message),
+        None => Problem::new(ErrorKind::Failed, "chart.not_fetched", "helm could not fetch the chart"),
+    };
+    let problem = problem.place(place.to_owned()).found(said.words.clone());
+    match problem.code.as_ref() {
+        "chart.no_index" => problem
+            .expected("an `index.yaml` below this address")
+            .fix("a registry is written `oci://…`; it has no index"),
+        "chart.registry_without_tls" => problem.fix("name the registry in a mirror rule with `plain_http = true`"),
+        "chart.repository_unreachable" => problem.fix(
+            "check the address, or name a mirror that can be reached: `[[mirror]]` with `from` and `to` in the configuration",
+        ),
+        _ => problem,
+    }
+}
+
+fn only_file(folder: &Path) -> Result<Vec<u8>> {
+    let files: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()).collect();
+    let archive = files.iter().find(|file| file.path().extension().is_some_and(|end| end == "tgz"));
+    let archive =
+        archive.ok_or_else(|| Problem::internal("chart.pulled_nothing", "helm says that it pulled a chart"))?;
+    std::fs::read(archive.path())
+        .map_err(|error| Problem::internal("chart.pulled_unreadable", "what helm pulled cannot be read").cause(error))
+}

@@ -1,0 +1,22 @@
+//! Helm charts: archives kept by digest, the `helm` program that fetches and renders them, mirror rules, and what is
+//! looked for in a rendered chart before it is installed.
+//!
+//! The only crate that starts `helm`. Nothing here knows of systems, slots or runs.
+
+mod archive;
+mod check;
+mod fetch;
+mod helm;
+mod index;
+mod mirror;
+mod render;
+mod store;
+mod unpack;
+
+pub use archive::{Archive, LARGEST_ARCHIVE};
+pub use check::{Checked, Finding, Scene, Severity, check};
+pub use fetch::{Fetched, fetch};
+pub use helm::Helm;
+pub use mirror::{ImageRule, Mirror, Mirrors};
+pub use render::{Manifest, render};
+pub use store::{Charts, Kept};
