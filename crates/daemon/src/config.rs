@@ -247,6 +247,9 @@ impl Config {
                 .found(found)
                 .expected(expected.to_owned())
         };
+        if let Some(charts) = self.charts.as_ref().filter(|charts| charts.to_string_lossy().contains("://")) {
+            return Err(wrong(format!("charts = `{}`", charts.display()), "a folder"));
+        }
         for rule in &self.mirror {
             if !rule.is_meant() {
                 let found = format!("mirror: `{}` -> `{}`", rule.from, rule.to);
@@ -369,6 +372,20 @@ mod tests {
             let problem = Config::parse(text, "aegis.toml").err().unwrap();
             assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("config.wrong_value", Some(text)));
         }
+        for text in [
+            "charts = \"s3://bucket/charts\"",
+            "mirror = [{ from = \"https://a\", to = \"oci://b\" }]",
+            "mirror = [{ from = \"docker.io\", to = \"https://b\" }]",
+            "mirror = [{ from = \"docker.io\", to = \"\" }]",
+            "mirror = [{ from = \"docker.io\" }]",
+            "nodes.platforms = [\"amd64\"]",
+        ] {
+            let problem = Config::parse(text, "aegis.toml").err().unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(problem.code, "config.wrong_value", "{text}");
+        }
+        let rules =
+            "[[mirror]]\nfrom = \"docker.io\"\nto = \"m.example/hub\"\n[nodes]\nplatforms = [\"linux/arm64/v8\"]\n";
+        assert!(Config::parse(rules, "aegis.toml").is_ok());
         assert_eq!(Config::parse("workers = 3", "aegis.toml").map(|config| config.workers).unwrap(), 3);
     }
 

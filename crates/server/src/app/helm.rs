@@ -31,8 +31,17 @@ impl App {
     /// `system.unknown`, `version.unknown`; `helm.nothing_to_set`; `version.immutable` for another chart; what composing finds;
     /// `seed.apply_running`.
     pub async fn set_helm_config(&self, name: &str, request: &HelmRequest, by: &str) -> Result<HelmConfig> {
-        let code = self.find_system(name).await?.code;
-        let code = code.as_str();
+        let code = self.find_system(name).await?.code.to_string();
+        let (app, request, by) = (self.clone(), request.clone(), by.to_owned());
+        // A caller who goes away leaves no duty behind.
+        let setting = tokio::spawn(async move {
+            app.set_alone(&code, &request, &by).await?;
+            app.helm_config(&code, request.version.as_deref()).await
+        });
+        setting.await.map_err(|error| Problem::internal("helm.work_died", "a change of values died").cause(error))?
+    }
+
+    async fn set_alone(&self, code: &str, request: &HelmRequest, by: &str) -> Result<()> {
         // A seed that is applied meanwhile would write over what it has not seen.
         let Ok(_alone) = self.applying().try_lock() else {
             return Err(super::seed::running("another request to this server".into()));
@@ -40,8 +49,7 @@ impl App {
         let lease = self.take_duty(by).await?;
         let done = self.set_holding(code, request).await;
         self.store().release(&lease).await?;
-        done?;
-        self.helm_config(code, request.version.as_deref()).await
+        done
     }
 
     async fn set_holding(&self, code: &str, request: &HelmRequest) -> Result<()> {

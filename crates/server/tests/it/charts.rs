@@ -97,7 +97,7 @@ fn a_registered_chart_is_fetched_kept_and_told_when_it_changes() {
         "{observed}"
     );
     assert_eq!(
-        code(client.submit(&serde_json::from_value(json!({"system": "ts"})).unwrap(), None)),
+        code(client.submit(&serde_json::from_value(json!({"system": "ts", "no_fault": true})).unwrap(), None)),
         "system.layer_not_ready"
     );
     client.verify_chart("ts", &VerifyRequest::default()).unwrap();

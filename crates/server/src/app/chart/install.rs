@@ -11,7 +11,7 @@ use model::{DataTime, ErrorKind, Problem, Result, RunId, Slot, WallTime, counted
 use super::super::App;
 use super::super::release::release;
 use super::look::{Sight, first_slots, no_chart, not_checked};
-use super::{digest_of, short};
+use super::{died, digest_of, short};
 
 /// How long a process that stopped in the middle keeps the slot.
 const SLOT_TTL: Duration = Duration::from_secs(60);
@@ -24,6 +24,17 @@ struct Choice {
     /// Bytes and contents, where the archive is at hand.
     archive: Option<(Vec<u8>, Archive)>,
     steps: Vec<String>,
+}
+
+/// A release for whichever slot is free.
+struct Want {
+    chart: String,
+    chart_version: String,
+    repository: String,
+    chart_digest: Option<String>,
+    /// Values of each slot.
+    composed: api::spec::Release,
+    environment: Environment,
 }
 
 impl App {
@@ -63,23 +74,18 @@ impl App {
             return Err(failed(&check, &choice));
         }
         choice.steps.push(format!("render check: {}", check.state.as_str()));
-        let _alone = self.installing().lock().await;
-        let (slot, lease) = self.take_slot(&slots, by).await?;
-        let (values, values_digest) = composed.values_for(slot.number)?;
-        let want = ReleaseSpec {
-            slot: slot.clone(),
+        let want = Want {
             chart: choice.chart.clone(),
             chart_version: choice.chart_version.clone(),
             repository: choice.repository.clone(),
             chart_digest: choice.archive.as_ref().map(|(_, archive)| archive.digest.clone()),
-            values_digest: values_digest.to_owned(),
-            values,
+            composed,
             environment: self.environment(&stored.code)?,
         };
-        let fence = Fence { run: want.environment.run, token: lease.fence };
-        let installed = self.cluster().ensure_release(&fence, &want).await;
-        self.store().release(&lease).await?;
-        let seen = installed?;
+        let (app, by) = (self.clone(), by.to_owned());
+        // A caller who goes away takes no installation down with it, and leaves no slot leased.
+        let installing = tokio::spawn(async move { app.install_in_one_of(&slots, want, &by).await });
+        let seen = installing.await.map_err(died)??;
         choice.steps.push(format!(
             "{} {} is installed in {} with the values of version {}, revision {}",
             seen.chart,
@@ -89,6 +95,30 @@ impl App {
             short(&version.revision.digest)
         ));
         Ok(InstallReply { release: item(&seen), steps: choice.steps, check })
+    }
+
+    async fn install_in_one_of(&self, slots: &[Slot], want: Want, by: &str) -> Result<ReleaseObservation> {
+        let _alone = self.installing().lock().await;
+        let (slot, lease) = self.take_slot(slots, by).await?;
+        let installed = self.install_under(&slot, &lease, want).await;
+        self.store().release(&lease).await?;
+        installed
+    }
+
+    async fn install_under(&self, slot: &Slot, lease: &Lease, want: Want) -> Result<ReleaseObservation> {
+        let (values, values_digest) = want.composed.values_for(slot.number)?;
+        let fence = Fence { run: want.environment.run, token: lease.fence };
+        let spec = ReleaseSpec {
+            slot: slot.clone(),
+            chart: want.chart,
+            chart_version: want.chart_version,
+            repository: want.repository,
+            chart_digest: want.chart_digest,
+            values_digest: values_digest.to_owned(),
+            values,
+            environment: want.environment,
+        };
+        Ok(self.cluster().ensure_release(&fence, &spec).await?)
     }
 
     async fn slots_to_try(&self, stored: &::store::System, wanted: Option<i32>) -> Result<Vec<Slot>> {
