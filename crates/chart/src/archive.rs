@@ -138,10 +138,9 @@ fn own_values(files: &[File], depth: usize, budget: &mut Budget) -> Result<Value
     };
     for (name, below) in subcharts(files, budget)? {
         let Value::Object(defaults) = own_values(&below, depth + 1, budget)? else { continue };
-        match values.entry(name).or_insert_with(|| Value::Object(Map::new())) {
-            Value::Object(own) => add_defaults(own, defaults),
-            // What is no mapping here is what Helm refuses; the render check says so.
-            _ => {}
+        // What is no mapping here is what Helm refuses; the render check says so.
+        if let Value::Object(own) = values.entry(name).or_insert_with(|| Value::Object(Map::new())) {
+            add_defaults(own, defaults);
         }
     }
     Ok(Value::Object(values))

@@ -1,5 +1,7 @@
 //! Charts against the real `helm`: archives, fetching, rendering and what is found in what was rendered.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod archives;
 mod fetching;
 mod rendering;
