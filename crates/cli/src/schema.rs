@@ -37,7 +37,9 @@ fn collect(command: &Command, path: &str, into: &mut Vec<Value>) {
 }
 
 fn is_builtin(arg: &Arg) -> bool {
-    matches!(arg.get_id().as_str(), "help" | "version")
+    // By what it does: several commands have a `--version` of their own, which takes the version of a thing.
+    use clap::ArgAction::{Help, HelpLong, HelpShort, Version};
+    matches!(arg.get_action(), Help | HelpShort | HelpLong | Version)
 }
 
 fn argument(arg: &Arg) -> Value {

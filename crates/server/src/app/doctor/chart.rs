@@ -1,5 +1,6 @@
 //! Charts: declared, addressed, archived and published.
 
+use ::chart::Kept;
 use ::seed::VersionOrder;
 use ::store::{ContainerKind, Version};
 use api::doctor::Repair;
@@ -57,13 +58,17 @@ fn archived(facts: &Facts<'_>) -> Result<Seen> {
     for (code, version) in versions(facts)? {
         let Some(digest) = version.chart.as_ref().and_then(|chart| chart.archive_digest.as_ref()) else { continue };
         archives += 1;
-        let file = facts.app.charts().join(format!("{digest}.tgz"));
-        if !file.is_file() {
-            let observed = format!("pedestal {code} {}: {} is gone", version.name, file.display());
+        let charts = facts.app.charts();
+        let state = charts.state(digest);
+        if !matches!(state, Kept::Whole(_)) {
+            let problem = charts.problem(digest, &state);
+            let (file, found) = (charts.file(digest), problem.found.as_deref().unwrap_or_default());
+            let observed =
+                format!("pedestal {code} {}: {}: {}: {found}", version.name, file.display(), problem.message);
             odd.add(observed, Repair::Person, format!("aegisctl pedestal chart push --name {code} --tgz FILE"));
         }
     }
-    odd.seen(format!("every archive that was fetched is there: {archives}"))
+    odd.seen(format!("every archive that was fetched is there and unchanged: {archives}"))
 }
 
 fn published(facts: &Facts<'_>) -> Result<Seen> {

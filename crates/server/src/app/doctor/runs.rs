@@ -64,7 +64,9 @@ fn releases_as_composed(facts: &Facts<'_>) -> Result<Seen> {
         let Some(pedestal) = stored.pedestal(system) else { continue };
         let used = ::seed::newest(pedestal.versions.iter().filter(|version| version.enabled), |version| &version.name);
         let Some(used) = used else { continue };
-        let wanted = release(used, &[slot])?;
+        // Without a damaged archive, which another check tells of.
+        let own = facts.app.own_values(used).ok().flatten();
+        let wanted = release(used, own.as_deref(), &[slot])?;
         let same_chart = wanted.chart == found.chart && wanted.chart_version == found.chart_version;
         if same_chart && wanted.per_slot.iter().all(|slot| slot.digest != found.values_digest) {
             let observed =
