@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use explain::explain;
-pub use table::{NO_RENDER_CHECK, ROWS, Row, Runs, contract_markdown, row};
+pub use table::{ROWS, Row, Runs, contract_markdown, row};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Report {

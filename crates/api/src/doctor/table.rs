@@ -26,9 +26,6 @@ pub enum Runs {
     OnKubernetes,
 }
 
-/// Why checks of what a chart renders to are not made by a server without the program that renders.
-pub const NO_RENDER_CHECK: &str = "needs the chart's archive and the program `helm`";
-
 /// Without the store nothing can be read.
 const STORE: &[&str] = &["store.reachable"];
 /// What was found where settings are published counts only when it can be read, and is this installation's.

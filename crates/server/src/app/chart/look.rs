@@ -42,6 +42,23 @@ impl App {
         Ok(ChartReport { system: code.to_owned(), chart, steps, problem, check })
     }
 
+    /// What is found in what a version renders to whose archive is kept; nothing is fetched. `None` while none is kept.
+    ///
+    /// # Errors
+    /// Those of the kept archive, and what composing finds.
+    pub(in super::super) async fn look_at_kept(
+        &self,
+        stored: &::store::System,
+        version: &Version,
+    ) -> Result<Option<RenderCheck>> {
+        let digest = version.chart.as_ref().and_then(|chart| chart.archive_digest.as_ref());
+        let Some(digest) = digest else { return Ok(None) };
+        let (bytes, archive) = self.read_kept(digest).await?;
+        let slots = first_slots(self.slot_count(stored).await?);
+        let sight = Sight { code: &stored.code, version, bytes: &bytes, archive: &archive, slots };
+        Ok(Some(self.look(&sight).await?))
+    }
+
     /// A version of a pedestal by its name, or the one that runs install.
     pub(in super::super) async fn pedestal_version(&self, code: &str, name: Option<&str>) -> Result<Version> {
         let layers = self.store().layers(code).await?;

@@ -1,18 +1,22 @@
-//! Charts: declared, addressed, archived and published.
+//! Charts: declared, addressed, archived, published, and what they render to.
 
 use ::chart::Kept;
 use ::seed::VersionOrder;
 use ::store::{ContainerKind, Version};
+use api::chart::CheckState;
 use api::doctor::Repair;
 use model::Result;
 
-use super::{Facts, Look, Odd, Seen};
+use super::{Facts, Look, Odd, Seen, again};
 
 pub(super) const LOOKS: &[(&str, Look)] = &[
     ("charts.declared", declared),
     ("charts.addressed", addressed),
     ("charts.archived", archived),
     ("charts.published", published),
+    ("charts.become_ready", become_ready),
+    ("charts.commands_found", commands_found),
+    ("charts.images_mirrored", images_mirrored),
 ];
 
 /// The versions of pedestals that runs may install, with the system's code.
@@ -58,17 +62,62 @@ fn archived(facts: &Facts<'_>) -> Result<Seen> {
     for (code, version) in versions(facts)? {
         let Some(digest) = version.chart.as_ref().and_then(|chart| chart.archive_digest.as_ref()) else { continue };
         archives += 1;
-        let charts = facts.app.charts();
-        let state = charts.state(digest);
+        let state = facts.app.charts().state(digest);
         if !matches!(state, Kept::Whole(_)) {
-            let problem = charts.problem(digest, &state);
-            let (file, found) = (charts.file(digest), problem.found.as_deref().unwrap_or_default());
-            let observed =
-                format!("pedestal {code} {}: {}: {}: {found}", version.name, file.display(), problem.message);
-            odd.add(observed, Repair::Person, format!("aegisctl pedestal chart push --name {code} --tgz FILE"));
+            let problem = facts.app.charts().problem(digest, &state);
+            let place = problem.place.as_deref().unwrap_or_default();
+            let observed = format!("pedestal {code} {}: {}: {place}", version.name, problem.message);
+            // It is fetched again, and compared with what was recorded.
+            let fix = format!("aegisctl pedestal helm verify {code} --version {}", version.name);
+            odd.add(observed, Repair::Safe, fix);
         }
     }
-    odd.seen(format!("every archive that was fetched is there and unchanged: {archives}"))
+    odd.seen(format!("every archive that was fetched is whole: {archives}"))
+}
+
+/// Which finding of the render check is about what.
+const NEVER_READY: &[&str] = &[
+    "chart.load_balancer",
+    "chart.ready_needs_hook",
+    "chart.probe_port_unknown",
+    "chart.not_rendered",
+    "chart.node_port_shared",
+];
+const COMMANDS: &[&str] = &["chart.command_relative", "chart.mount_relative"];
+const IMAGES: &[&str] =
+    &["chart.image_not_mirrored", "chart.image_empty", "chart.image_never_pulled", "chart.platform_unavailable"];
+
+fn rendered(facts: &Facts<'_>, codes: &[&str], good: &str) -> Result<Seen> {
+    let checks = facts.rendered.as_ref().map_err(again)?;
+    let mut odd = Odd::default();
+    for (code, check) in checks {
+        let is_meant = |code: &str| codes.contains(&code);
+        for finding in check.findings.iter().filter(|one| one.severity == "error" && is_meant(&one.code)) {
+            let observed =
+                format!("{code}: {}: {} [{}]; found {}", finding.place, finding.message, finding.code, finding.found);
+            odd.add(observed, Repair::Person, format!("aegisctl pedestal helm verify {code}"));
+        }
+    }
+    let unseen = checks.iter().find(|(_, check)| check.state == CheckState::NotChecked);
+    match unseen {
+        _ if checks.is_empty() => Ok(Seen::Not("no chart of an enabled system was fetched".into())),
+        Some((code, check)) if odd.things.is_empty() => {
+            Ok(Seen::Not(format!("{code}: {}", check.reason.as_deref().unwrap_or("it was not rendered"))))
+        }
+        _ => odd.seen(good),
+    }
+}
+
+fn become_ready(facts: &Facts<'_>) -> Result<Seen> {
+    rendered(facts, NEVER_READY, "nothing that is rendered waits for ever")
+}
+
+fn commands_found(facts: &Facts<'_>) -> Result<Seen> {
+    rendered(facts, COMMANDS, "no command and no mount depends on the folder that it starts in")
+}
+
+fn images_mirrored(facts: &Facts<'_>) -> Result<Seen> {
+    rendered(facts, IMAGES, "the nodes can fetch every image")
 }
 
 fn published(facts: &Facts<'_>) -> Result<Seen> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use ::store::{BuiltPack, Container, Process, Sample, SeedLive, SeedRevision, Setting, System};
+use api::chart::RenderCheck;
 use api::doctor::Repair;
 use api::otel::OtelReport;
 use cluster::{FaultObservation, ReleaseObservation};
@@ -31,6 +32,8 @@ pub(super) struct Facts<'a> {
     pub stored: Read<Stored>,
     pub settings: Published,
     pub runs: Read<Work>,
+    /// Of each enabled system whose chart is kept, what is found in what it renders to.
+    pub rendered: Read<Vec<(String, RenderCheck)>>,
     /// Where a collector writes, and what other databases there have records of one.
     pub clickhouse: Option<(String, Read<BTreeMap<String, u64>>)>,
     /// Of each enabled system, what its records from the network lack.
@@ -90,7 +93,11 @@ impl<'a> Facts<'a> {
             }
             None => None,
         };
-        Self { app, pending_migrations, stored, settings, runs, clickhouse, telemetry }
+        let rendered = match &stored {
+            Ok(stored) => rendered(app, stored).await,
+            Err(problem) => Err(again(problem)),
+        };
+        Self { app, pending_migrations, stored, settings, runs, rendered, clickhouse, telemetry }
     }
 
     /// # Errors
@@ -240,6 +247,22 @@ impl Work {
             kill_switch: store.kill_switch().await?,
         })
     }
+}
+
+async fn rendered(app: &App, stored: &Stored) -> Result<Vec<(String, RenderCheck)>> {
+    let mut looks = Vec::new();
+    for system in stored.enabled() {
+        let versions = stored.pedestal(system).map(|pedestal| &pedestal.versions).into_iter().flatten();
+        let used = ::seed::newest(versions.filter(|version| version.enabled), |version| &version.name);
+        let Some(used) = used else { continue };
+        looks.push(async move {
+            let check = app.look_at_kept(system, used).await?;
+            Ok(check.map(|check| (system.code.to_string(), check)))
+        });
+    }
+    // Each waits for programs of its own.
+    let found: Result<Vec<_>> = futures::future::try_join_all(looks).await;
+    Ok(found?.into_iter().flatten().collect())
 }
 
 /// Asks only what came from the network: what a simulated run writes is judged when its datapack is built.
