@@ -23,12 +23,13 @@ pub fn evidence(pack: &Pack, candidates: &[u32]) -> Marks {
     let mut outliers: HashMap<u32, Vec<f64>> = HashMap::new();
     for (metric, services) in &before.0 {
         let now = after.0.get(metric);
+        let typical = typical(services);
         let changes: Vec<(u32, f64)> = candidates
             .iter()
             .filter_map(|service| {
                 let usual = services.get(service)?;
                 let now = now.and_then(|now| now.get(service));
-                Some((*service, change(usual, now, typical(services))))
+                Some((*service, change(usual, now, typical)))
             })
             .collect();
         if changes.len() >= COMPARED {

@@ -1,6 +1,8 @@
 //! Blame along the calls of traces: own time, own failures, answers that never came.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use foldhash::fast::FixedState;
 
 use super::Marks;
 use crate::frame::{Pack, Span, SpanKind, SpanStatus};
@@ -22,7 +24,7 @@ pub struct Evidence {
 }
 
 /// Something that is measured once per span: an operation's own time, or what is lost on the way of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Place {
     Own(u32, u32),
     /// Caller, called one, and the name of the call.
@@ -65,9 +67,11 @@ struct Window {
 }
 
 pub fn evidence(pack: &Pack, candidates: &[u32]) -> Evidence {
-    let callees = callees(&pack.normal.spans);
-    let before = Window::new(&pack.normal.spans, &callees, candidates);
-    let after = Window::new(&pack.abnormal.spans, &callees, candidates);
+    let (normal, abnormal) = (Calls::new(&pack.normal.spans), Calls::new(&pack.abnormal.spans));
+    let callees = normal.callees();
+    let known: HashSet<u32, FixedState> = candidates.iter().copied().collect();
+    let before = Window::new(&normal, &callees, &known);
+    let after = Window::new(&abnormal, &callees, &known);
     let (mut time, mut failures) = (Blame::default(), Blame::default());
     for (place, now) in &after.places {
         let Some(usual) = before.places.get(place).filter(|usual| usual.count >= 2.0) else {
@@ -146,27 +150,73 @@ fn silence(before: &Window, after: &Window, pack: &Pack) -> Marks {
     entrances.map(|(service, usual)| (*service, mark(lost(service, *usual)))).collect()
 }
 
-/// Whom each call reaches: the service of the span below it, by caller and name, as most calls have it.
-fn callees(spans: &[Span]) -> HashMap<(u32, u32), u32> {
-    let index: HashMap<(u128, u64), usize> =
-        spans.iter().enumerate().map(|(at, span)| ((span.trace, span.id), at)).collect();
-    let mut seen: HashMap<(u32, u32), (f64, HashMap<u32, f64>)> = HashMap::new();
-    for span in spans.iter().filter(|span| is_call(span)) {
-        seen.entry((span.service, span.name)).or_default().0 += 1.0;
-    }
-    for span in spans {
-        let Some(parent) = index.get(&(span.trace, span.parent)).map(|at| &spans[*at]) else { continue };
-        if is_call(parent) && parent.service != span.service {
-            let (_, reached) = seen.entry((parent.service, parent.name)).or_default();
-            *reached.entry(span.service).or_default() += 1.0;
-        }
-    }
-    let most = |reached: HashMap<u32, f64>| reached.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    let usually = seen.into_iter().filter_map(|(call, (count, reached))| {
-        most(reached).filter(|(_, times)| 2.0 * times >= count).map(|(service, _)| (call, service))
-    });
-    usually.collect()
+/// The spans of a window and who called whom.
+struct Calls<'a> {
+    spans: &'a [Span],
+    /// By span: the span that called it, if it is there.
+    parents: Vec<Option<u32>>,
+    /// The spans below each span, one after the other; in the order of the spans.
+    children: Vec<u32>,
+    /// By span: where its children begin. One more at the end.
+    starts: Vec<u32>,
 }
+
+impl<'a> Calls<'a> {
+    fn new(spans: &'a [Span]) -> Self {
+        let mut index: HashMap<(u128, u64), u32, FixedState> = HashMap::default();
+        index.reserve(spans.len());
+        index.extend((0..).zip(spans).map(|(at, span)| ((span.trace, span.id), at)));
+        let parents: Vec<Option<u32>> =
+            spans.iter().map(|span| index.get(&(span.trace, span.parent)).copied()).collect();
+        let mut starts = vec![0; spans.len() + 1];
+        for parent in parents.iter().flatten() {
+            starts[*parent as usize + 1] += 1;
+        }
+        for at in 0..spans.len() {
+            starts[at + 1] += starts[at];
+        }
+        let mut free = starts.clone();
+        let mut children = vec![0; starts[spans.len()] as usize];
+        for (at, parent) in (0..).zip(&parents) {
+            if let Some(parent) = parent {
+                let place = &mut free[*parent as usize];
+                children[*place as usize] = at;
+                *place += 1;
+            }
+        }
+        Self { spans, parents, children, starts }
+    }
+
+    fn parent(&self, at: usize) -> Option<&'a Span> {
+        self.parents[at].map(|parent| &self.spans[parent as usize])
+    }
+
+    fn below(&self, at: usize) -> impl Iterator<Item = &'a Span> + Clone + '_ {
+        let (from, to) = (self.starts[at] as usize, self.starts[at + 1] as usize);
+        self.children[from..to].iter().map(|child| &self.spans[*child as usize])
+    }
+
+    /// Whom each call reaches: the service of the span below it, by caller and name, as most calls have it.
+    fn callees(&self) -> Callees {
+        let mut seen: HashMap<(u32, u32), (f64, HashMap<u32, f64>), FixedState> = HashMap::default();
+        for (at, call) in self.spans.iter().enumerate().filter(|(_, span)| is_call(span)) {
+            let (count, reached) = seen.entry((call.service, call.name)).or_default();
+            *count += 1.0;
+            for span in self.below(at).filter(|span| span.service != call.service) {
+                *reached.entry(span.service).or_default() += 1.0;
+            }
+        }
+        let most =
+            |reached: HashMap<u32, f64>| reached.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let usually = seen.into_iter().filter_map(|(call, (count, reached))| {
+            most(reached).filter(|(_, times)| 2.0 * times >= count).map(|(service, _)| (call, service))
+        });
+        usually.collect()
+    }
+}
+
+/// By caller and name of a call: the service that it reaches.
+type Callees = HashMap<(u32, u32), u32, FixedState>;
 
 fn is_call(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Client | SpanKind::Producer)
@@ -177,48 +227,40 @@ fn failed(span: &Span) -> bool {
 }
 
 impl Window {
-    fn new(spans: &[Span], callees: &HashMap<(u32, u32), u32>, candidates: &[u32]) -> Self {
-        let index: HashMap<(u128, u64), usize> =
-            spans.iter().enumerate().map(|(at, span)| ((span.trace, span.id), at)).collect();
-        let parent = |span: &Span| index.get(&(span.trace, span.parent)).copied();
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len()];
-        for (at, span) in spans.iter().enumerate() {
-            if let Some(parent) = parent(span) {
-                children[parent].push(at);
-            }
-        }
-        let mut window = Self { places: BTreeMap::new(), entered: Marks::new() };
-        for (at, span) in spans.iter().enumerate() {
-            let below = &children[at];
-            let fails = failed(span) && !below.iter().any(|child| failed(&spans[*child]));
-            let answered = below.iter().find(|child| spans[**child].service != span.service);
-            let called = answered.map(|child| spans[*child].service);
+    fn new(calls: &Calls<'_>, callees: &Callees, candidates: &HashSet<u32, FixedState>) -> Self {
+        let mut places: HashMap<Place, Sample, FixedState> = HashMap::default();
+        let mut entered = Marks::new();
+        for (at, span) in calls.spans.iter().enumerate() {
+            let below = calls.below(at);
+            let fails = failed(span) && !below.clone().any(failed);
+            let answered = below.clone().find(|child| child.service != span.service);
+            let called = answered.map(|child| child.service);
             let called = called.or_else(|| callees.get(&(span.service, span.name)).copied());
             let (place, seconds, fails) = match called.filter(|_| is_call(span)) {
                 // An answer that never came is a failure of the call, however the caller takes it.
                 Some(called) => {
-                    let inside = answered.map_or(0, |child| spans[*child].duration);
+                    let inside = answered.map_or(0, |child| child.duration);
                     let lost = span.duration.saturating_sub(inside) as f64 / 1e9;
                     (Place::Call(span.service, called, span.name), lost, fails || answered.is_none())
                 }
-                None => (Place::Own(span.service, span.name), own_seconds(span, below, spans), fails),
+                None => (Place::Own(span.service, span.name), own_seconds(span, below), fails),
             };
-            window.places.entry(place).or_default().add(span.duration as f64 / 1e9, seconds, fails);
-            let made_inside = parent(span).is_some_and(|parent| candidates.contains(&spans[parent].service));
+            places.entry(place).or_default().add(span.duration as f64 / 1e9, seconds, fails);
+            let made_inside = calls.parent(at).is_some_and(|parent| candidates.contains(&parent.service));
             if !made_inside && candidates.contains(&span.service) && !is_call(span) {
-                *window.entered.entry(span.service).or_default() += 1.0;
+                *entered.entry(span.service).or_default() += 1.0;
             }
         }
-        window
+        Self { places: places.into_iter().collect(), entered }
     }
 }
 
 /// Time of a span in which none of its children was under way.
-fn own_seconds(span: &Span, children: &[usize], spans: &[Span]) -> f64 {
+fn own_seconds<'a>(span: &Span, children: impl Iterator<Item = &'a Span>) -> f64 {
     let end = |span: &Span| span.time.saturating_add_unsigned(span.duration);
     let mut covered = 0;
     let mut reached = span.time;
-    let mut parts: Vec<(i64, i64)> = children.iter().map(|child| (spans[*child].time, end(&spans[*child]))).collect();
+    let mut parts: Vec<(i64, i64)> = children.map(|child| (child.time, end(child))).collect();
     parts.sort_unstable();
     for (from, to) in parts {
         let (from, to) = (from.max(reached), to.min(end(span)));
