@@ -1,4 +1,4 @@
-//! What can be asked of datapacks beside listing and downloading them: health, differences, other layouts.
+//! What can be asked of datapacks beside listing and downloading them: health, differences, SQL.
 
 use model::{InjectionId, PackState};
 use serde::{Deserialize, Serialize};
@@ -135,4 +135,60 @@ pub struct ExportRequest {
     pub packs: Vec<String>,
     /// `rcaeval` or `csv`.
     pub format: String,
+}
+
+/// A query in SQL over the open parts of datapacks.
+///
+/// The tables are `traces`, `logs`, `metrics`, `metrics_sum`, `metrics_histogram` and `trace_id_ts`, with the columns of the
+/// files and two more: `pack`, a datapack's name, and `window`, `normal` or `abnormal`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueryRequest {
+    pub sql: String,
+    /// Names or numbers; all that are built when it is empty.
+    #[serde(default)]
+    pub packs: Vec<String>,
+    /// Only datapacks of this system, when none are named.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub system: Option<String>,
+    /// Longest time of computing; 1 to 600, 60 when absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub seconds: Option<u64>,
+    /// Memory of sorts, groups and joins; 16 to 4096, 512 when absent. What does not fit goes to disk where it can.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_mib: Option<u64>,
+    /// Rows of the answer at most; 1 to 1,000,000,000, a million when absent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rows: Option<u64>,
+}
+
+/// The first line of an answer. After it comes one array for each row, and then one [`QueryLast`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueryFirst {
+    pub columns: Vec<QueryColumn>,
+}
+
+/// The last line of an answer. An answer without one was cut.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryLast {
+    End(QueryEnd),
+    /// What went wrong after the first rows: a problem object.
+    #[schema(value_type = Object)]
+    Error(model::Problem),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueryColumn {
+    pub name: String,
+    /// `text`, `int64`, `uint64`, `float64`, `timestamp`, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueryEnd {
+    pub rows: u64,
+    /// Time of planning and computing.
+    pub seconds: f64,
 }

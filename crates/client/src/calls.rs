@@ -13,7 +13,7 @@ use api::chart::{
     AttachRequest, Chart, ChartArchive, ChartReport, HelmConfig, HelmRequest, InstallReply, InstallRequest, Release,
     VerifyRequest, VersionQuery,
 };
-use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest};
+use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest, QueryRequest};
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
 use api::evaluation::{CancelEvaluationReply, CompareQuery, Evaluation, EvaluationComparison, EvaluationRequest};
 use api::fault::{Capability, Point, PointQuery};
@@ -339,6 +339,11 @@ impl Client {
     /// Datapacks in another layout as a tar archive, to be read as a stream.
     pub fn export(&self, request: &ExportRequest) -> Result<Response<Body>> {
         self.stream_answer(&path(&["injections", "export"]), request, SILENCE)
+    }
+
+    /// The answer to a query, to be read line by line. `longest` is how long the first line may take.
+    pub fn query(&self, request: &QueryRequest, longest: Duration) -> Result<Response<Body>> {
+        self.stream_answer(&path(&["injections", "query"]), request, longest)
     }
 
     pub fn algorithms(&self) -> Result<Vec<Algorithm>> {

@@ -1,5 +1,6 @@
 //! `aegis`: the daemon and what belongs to it. Configuration and wiring; the work is done in the crates below.
 
+mod bench_query;
 mod bench_send;
 mod bond;
 mod config;
@@ -50,9 +51,15 @@ enum Command {
     /// Send a load of spans to an OTLP receiver and print what became of it as JSON.
     #[command(hide = true)]
     BenchSend(bench_send::Args),
+    /// Measure a query over a folder of datapacks, and print what it took as JSON.
+    #[command(hide = true)]
+    BenchQuery(bench_query::Args),
     /// Be the child process of a detector or an algorithm.
     #[command(hide = true)]
     Exec(exec::Args),
+    /// Answer one query: the order on standard input, the lines of the answer on standard output.
+    #[command(hide = true)]
+    Query,
     /// Run a command that somebody brought, kept apart from the rest of the machine.
     #[command(hide = true)]
     Confine(confine::Args),
@@ -117,8 +124,10 @@ fn run(command: Command) -> Result<()> {
         Command::Config(ConfigCommand::Check { file }) => config_check::run(&Config::read(&file)?),
         Command::Sim(command) => simulate::run(command),
         Command::Datapack(command) => pack::run(command),
+        Command::BenchQuery(args) => bench_query::run(&args),
         Command::BenchSend(args) => bench_send::run(&args),
         Command::Contracts { folder } => contracts::write(&folder),
+        Command::Query => query::child::answer(),
         Command::Confine(args) => confine::run(&args).map(drop),
         Command::Exec(args) => exec::run(&args),
     }

@@ -130,6 +130,8 @@ async fn start(config: &Config) -> Result<Running> {
     if let Some(problem) = &isolation {
         tracing::warn!("commands as algorithms: {}", problem.chain());
     }
+    let program =
+        std::env::current_exe().map_err(|error| Problem::internal("daemon.own_program", error.to_string()))?;
     let app = server::App::new(server::Parts {
         store: store.clone(),
         catalog: Arc::clone(&catalog),
@@ -141,6 +143,7 @@ async fn start(config: &Config) -> Result<Running> {
         limits: server::ExecutionLimits { seconds: config.algorithm_seconds, memory_mib: config.algorithm_memory_mib },
         data: folder.path().to_owned(),
         incarnation: incarnation.id,
+        program: program.clone(),
         isolation,
     })
     .await?;
@@ -153,7 +156,7 @@ async fn start(config: &Config) -> Result<Running> {
         catalog,
         packs,
         scratch,
-        program: std::env::current_exe().map_err(|error| Problem::internal("daemon.own_program", error.to_string()))?,
+        program,
         incarnation: incarnation.id,
         capacity: config.workers,
         server: Some(format!("127.0.0.1:{}", address.port())).filter(|_| address.is_ipv4()),

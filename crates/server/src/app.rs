@@ -24,6 +24,7 @@ mod label;
 mod otel;
 mod pedestal;
 mod project;
+mod query;
 mod register;
 mod release;
 mod run;
@@ -84,6 +85,8 @@ pub struct Parts {
     pub data: PathBuf,
     /// This life of this process, which owns what is leased here.
     pub incarnation: store::IncarnationId,
+    /// The daemon's own program: what is asked in SQL is answered in a process of its own, `PROGRAM query`.
+    pub program: PathBuf,
     /// Why this machine cannot keep a command apart from the rest, if it cannot.
     pub isolation: Option<Problem>,
 }

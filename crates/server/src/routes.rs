@@ -116,6 +116,7 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(injection::file))
         .routes(routes!(injection::archive))
         .routes(routes!(injection::verify))
+        .routes(routes!(datapack::query))
         .routes(routes!(datapack::export))
         .routes(routes!(datapack::diff))
         .routes(routes!(datapack::diagnose))

@@ -1,6 +1,7 @@
 //! `datapack`: the labelled telemetry of runs, and getting it out.
 
 mod export;
+mod query;
 mod report;
 mod sums;
 
@@ -67,6 +68,8 @@ pub enum Command {
         /// Name or number
         name: String,
     },
+    /// Ask datapacks in SQL
+    Query(query::Arguments),
     /// Say in what two datapacks differ
     Diff {
         /// Name or number
@@ -136,6 +139,7 @@ pub fn run(command: Command, session: &Session) -> Done {
             (None, folder) => download_files(session, &client, &name, &folder.unwrap_or_default())?,
         },
         Command::Diagnose { name } => return report::diagnose(session, &client, &name),
+        Command::Query(arguments) => query::run(arguments, session, &client)?,
         Command::Diff { left, right } => return report::diff(session, &client, &left, &right),
         Command::Export(arguments) => export::run(arguments, session, &client)?,
         Command::Convert { name } => return report::convert(session, &client, &name),

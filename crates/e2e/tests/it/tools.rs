@@ -1,11 +1,11 @@
-//! What a person does with datapacks: has them diagnosed and compared, takes them elsewhere and brings
+//! What a person does with datapacks: asks them in SQL, has them diagnosed and compared, takes them elsewhere and brings
 //! others in. And everything that is wrong with a pack or a question has its code.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::process::Site;
+use testkit::process::{Ran, Site, finish};
 
 use crate::round::{self, CONTROL, FAULT, text};
 
@@ -19,9 +19,16 @@ fn two_packs() -> (Site, testkit::process::Daemon, [String; 2]) {
     (site, daemon, names)
 }
 
+fn query(site: &Site, sql: &str, more: &[&str]) -> Ran {
+    site.ctl(&[&["datapack", "query", sql], more].concat())
+}
+
 #[test]
 fn datapacks_are_asked_diagnosed_compared_and_taken_elsewhere() {
     let (site, _daemon, [faulty, control]) = two_packs();
+    asked(&site, &faulty, &control);
+    refused(&site, &faulty);
+
     let whole = site.ctl(&["datapack", "diagnose", &faulty]).ok().json();
     assert_eq!((&whole["health"], &whole["injection_name"]), (&json!("healthy"), &json!(faulty)));
     assert!(whole["notes"].as_array().unwrap().len() > 2, "{whole:#}");
@@ -44,6 +51,65 @@ fn datapacks_are_asked_diagnosed_compared_and_taken_elsewhere() {
     assert_eq!(site.ctl(&["datapack", "verify", &faulty]).ok().json()["ok"], true, "an attachment is no damage");
     elsewhere_and_back(&site, &faulty);
     damaged(&site, &faulty);
+}
+
+fn asked(site: &Site, faulty: &str, control: &str) {
+    let manifest = pack::json(&site.data().join("packs").join(faulty), "sealed/manifest.json");
+    let stored = |file: &str| {
+        let files = manifest["content"]["files"].as_array().unwrap();
+        files.iter().find(|one| one["name"] == file).unwrap()["rows"].clone()
+    };
+    let rows = query(site, "SELECT \"window\" AS w, count(*) AS n FROM traces GROUP BY ALL ORDER BY w", &[faulty]).ok();
+    assert!(rows.err.contains("2 rows in "), "{}", rows.err);
+    let expect = json!([
+        {"w": "abnormal", "n": stored("abnormal_traces.parquet")},
+        {"w": "normal", "n": stored("normal_traces.parquet")},
+    ]);
+    assert_eq!(rows.json(), expect);
+    // By number, by system, all; in each form.
+    let one = query(site, "SELECT DISTINCT pack FROM logs", &["1"]).ok().json();
+    assert_eq!(one, json!([{"pack": faulty}]));
+    for more in [&["--system", "ts"][..], &[], &[faulty, control, faulty]] {
+        let all = query(site, "SELECT DISTINCT pack FROM logs ORDER BY pack", more).ok().json();
+        assert_eq!(all, json!([{"pack": faulty}, {"pack": control}]), "{more:?}");
+    }
+    let sql = "SELECT 'a,b' AS x, 1.5 AS y, null AS z, 'c' AS x2 UNION ALL SELECT 'd', 2.5, null, 'e\"' ORDER BY y";
+    let csv = query(site, sql, &[faulty, "--csv"]).ok().out;
+    assert_eq!(csv, "x,y,z,x2\n\"a,b\",1.5,,c\nd,2.5,,\"e\"\"\"\n");
+    let form = |form: &str, sql: &str| {
+        let mut command = site.command("aegisctl");
+        finish(command.args(["-o", form, "datapack", "query", sql, faulty])).ok().out
+    };
+    assert_eq!(form("ndjson", sql), "{\"x\":\"a,b\",\"y\":1.5,\"z\":null,\"x2\":\"c\"}\n{\"x\":\"d\",\"y\":2.5,\"z\":null,\"x2\":\"e\\\"\"}\n");
+    assert!(form("table", sql).lines().next().unwrap().starts_with('x'));
+    assert!(form("yaml", sql).contains("a,b"));
+    assert_eq!(form("json", "SELECT 1 AS a WHERE false"), "[]\n");
+    assert_eq!(form("ndjson", "SELECT 1 AS a WHERE false"), "");
+}
+
+fn refused(site: &Site, faulty: &str) {
+    for (sql, more, code, exit) in [
+        ("SELEC 1", &[][..], "query.syntax", 2),
+        ("DROP TABLE traces", &[], "query.not_read_only", 2),
+        ("COPY traces TO '/tmp/x.csv'", &[], "query.not_read_only", 2),
+        ("SET datafusion.execution.batch_size = 1", &[], "query.not_read_only", 2),
+        ("SELECT * FROM '/etc/passwd'", &[], "query.outside_packs", 2),
+        ("SELECT * FROM read_csv('/etc/passwd')", &[], "query.outside_packs", 2),
+        ("SELECT * FROM truth", &[], "query.table_unknown", 2),
+        ("SELECT servicename FROM traces", &[], "query.column_unknown", 2),
+        ("SELECT sum(a.Duration + b.Duration + c.Duration) FROM traces a, traces b, traces c", &["--time", "1s"], "query.timed_out", 6),
+        ("SELECT 1", &["--memory", "1"], "query.limit_out_of_range", 2),
+        ("SELECT 1", &["nothing-000001"], "datapack.unknown", 7),
+    ] {
+        let packs: &[&str] = if more.iter().any(|word| !word.starts_with("--") && word.contains('-')) { &[] } else { &[faulty] };
+        let ran = query(site, sql, &[packs, more].concat());
+        assert_eq!((ran.error()["code"].as_str(), ran.code), (Some(code), exit), "{sql}: {}", ran.err);
+    }
+    let problem = query(site, "SELECT a\nFRM traces", &[faulty]).error();
+    assert!(problem["place"].as_str().unwrap().starts_with("line 2"), "{problem:#}");
+    assert_eq!(query(site, "SELECT 1", &["--system", "nothing"]).error()["code"], "system.unknown");
+    // The server goes on.
+    query(site, "SELECT 1", &[faulty]).ok();
 }
 
 fn elsewhere_and_back(site: &Site, faulty: &str) {
@@ -94,21 +160,23 @@ fn damaged(site: &Site, faulty: &str) {
                 files.iter().find(|one| one["state"] != "ok").map(|one| one["state"].clone())
             }
         };
+        let asked = query(site, "SELECT count(DISTINCT Body) FROM logs", &[faulty]);
+        let asked = if asked.code == 0 { Value::Null } else { asked.error()["code"].clone() };
         let health = site.ctl(&["datapack", "diagnose", faulty]).json()["health"].clone();
-        json!([state, health])
+        json!([state, asked, health])
     };
-    assert_eq!(codes(), json!([null, "healthy"]));
+    assert_eq!(codes(), json!([null, null, "healthy"]));
     let mut changed = bytes.clone();
     let footer = bytes.len() - 6;
     changed[footer] ^= 0xff;
     fs::write(&file, &changed).unwrap();
-    assert_eq!(codes(), json!(["changed", "incomplete"]));
+    assert_eq!(codes(), json!(["changed", "datapack.file_corrupt", "incomplete"]));
     fs::remove_file(&file).unwrap();
     let found = codes();
-    assert_eq!(found[1], "incomplete", "{found}");
+    assert_eq!((&found[1], &found[2]), (&json!("datapack.file_missing"), &json!("incomplete")), "{found}");
     // Another table's columns.
     fs::copy(open.join("normal_traces.parquet"), &file).unwrap();
-    assert_eq!(codes(), json!(["changed", "incomplete"]));
+    assert_eq!(codes(), json!(["changed", "datapack.column_missing", "incomplete"]));
     fs::write(&file, &bytes).unwrap();
-    assert_eq!(codes(), json!([null, "healthy"]));
+    assert_eq!(codes(), json!([null, null, "healthy"]));
 }

@@ -1,6 +1,6 @@
-//! Health, differences, and other layouts.
+//! Health, differences, the flat layout, and SQL.
 
-use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest};
+use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest, QueryFirst, QueryRequest};
 use api::{Envelope, ErrorData};
 use axum::extract::State;
 use axum::response::Response;
@@ -9,6 +9,12 @@ use super::injection::respond;
 use crate::app::App;
 use crate::extract::{Body, Params, Segment};
 use crate::reply::{Answer, Refusal, Reply};
+
+/// Ask datapacks in SQL; the answer is lines of JSON: the columns, an array for each row, the end or an error
+#[utoipa::path(post, path = "/injections/query", tag = "datapacks", request_body = QueryRequest, responses((status = 200, content_type = "application/x-ndjson", body = QueryFirst), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>), (status = 504, body = Envelope<ErrorData>)))]
+pub async fn query(State(app): State<App>, Body(request): Body<QueryRequest>) -> Result<Response, Refusal> {
+    Ok(respond(app.query(request).await?))
+}
 
 /// Export datapacks into another layout, as a tar archive
 #[utoipa::path(post, path = "/injections/export", tag = "datapacks", request_body = ExportRequest, responses((status = 200, content_type = "application/x-tar"), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>)))]

@@ -81,6 +81,7 @@ fn every_route_asks_for_its_role() {
             "post /evaluations/datapacks",
             "post /evaluations/datasets",
             "post /injections/export",
+            "post /injections/query",
             "post /injections/search",
             "post /injections/{name}/verify",
             "post /projects/{project}/injections/search",

@@ -167,6 +167,8 @@ async fn serve(
         limits: server::ExecutionLimits { seconds: 300, memory_mib: 2048 },
         data: folder.to_owned(),
         incarnation,
+        // Queries have their tests where the program is.
+        program: PathBuf::new(),
         isolation: None,
     })
     .await
