@@ -6,7 +6,9 @@ mod cli;
 mod demo;
 mod evaluate;
 mod ingest;
+mod pack_build;
 mod process;
+mod query;
 mod rounds;
 mod seed;
 mod settings;
@@ -129,7 +131,9 @@ fn all() -> Result<Vec<Bench>> {
         bench("ingest-gzip", || ingest::measure("ingest-gzip", "http-gzip")),
         bench("ingest-grpc", || ingest::measure("ingest-grpc", "grpc")),
         bench("rounds", rounds::measure),
+        bench("pack-build", pack_build::measure),
         bench("evaluate", evaluate::measure),
+        bench("query", query::measure),
         bench("cli-start", cli::measure),
         bench("seed-lint", seed::lint),
         bench("seed-plan", seed::plan),

@@ -31,6 +31,13 @@ pub fn build_binaries() -> Result<PathBuf> {
     Ok(target_dir()?.join("debug"))
 }
 
+/// Builds an example and returns its program. The binaries' packages are named as well, so that what they share with it is
+/// built once, with the same features.
+pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+    run(cargo().args(["build", "-p", "daemon", "-p", "cli", "-p", package, "--example", example]))?;
+    Ok(target_dir()?.join("debug/examples").join(example))
+}
+
 /// Where Cargo puts what it builds.
 pub fn target_dir() -> Result<PathBuf> {
     let output = cargo().args(["metadata", "--no-deps", "--format-version", "1"]).output().context("cargo metadata")?;

@@ -43,12 +43,44 @@ pub struct Made {
     pub exposed: bool,
 }
 
+/// A run whose telemetry is in a store: everything that a pack is built from.
+pub struct Recorded {
+    source: TelemetrySource,
+    input: PackInput,
+    /// Whether the fault touched anything.
+    pub exposed: bool,
+}
+
+impl Recorded {
+    /// Builds and publishes the pack in `packs`; gives its folder.
+    ///
+    /// # Errors
+    /// Those of the builder.
+    pub fn build(&self, packs: &Path) -> Result<PathBuf> {
+        let built = Builder::new(packs, self.input.clone())?.build(&self.source).map_err(|refusal| refusal.problem)?;
+        Ok(packs.join(built.publish()?.name()))
+    }
+
+    pub fn windows(&self) -> Windows {
+        self.input.windows
+    }
+}
+
 impl Order<'_> {
     /// Builds the pack in `packs`; `scratch` holds the telemetry meanwhile.
     ///
     /// # Errors
     /// Those of the simulator, the store and the builder.
     pub fn make(&self, packs: &Path, scratch: &Path) -> Result<Made> {
+        let recorded = self.record(scratch)?;
+        Ok(Made { folder: recorded.build(packs)?, exposed: recorded.exposed })
+    }
+
+    /// Simulates the run; its telemetry goes into a store in `scratch`.
+    ///
+    /// # Errors
+    /// Those of the simulator and the store.
+    pub fn record(&self, scratch: &Path) -> Result<Recorded> {
         let slot = Slot::new(self.system.code().clone(), 0);
         let run: RunId = format!("00000000-0000-4000-8000-{:012x}", self.seed & 0xffff_ffff_ffff)
             .parse()
@@ -70,16 +102,13 @@ impl Order<'_> {
         let entries = fault::truth(&self.fault, self.system, &pods)?;
         world.run(end * SECOND, &mut step)?;
         step.0.commit()?;
-        let witness = world.witness("fault")?;
+        let exposed = world.witness("fault")?.exposed;
 
         let seconds = Duration::from_secs(self.window_s);
         let windows = Windows::new(at(WARM_UP_S), seconds, seconds)?;
         let source = TelemetrySource::new(&store, &slot, run, windows);
-        let truth = Truth { entries };
-        let input = self.input(slot, windows, truth, object(world.snapshot()), witness.exposed)?;
-        let built = Builder::new(packs, input)?.build(&source).map_err(|refusal| refusal.problem)?;
-        let pack = built.publish()?;
-        Ok(Made { folder: packs.join(pack.name()), exposed: witness.exposed })
+        let input = self.input(slot, windows, Truth { entries }, object(world.snapshot()), exposed)?;
+        Ok(Recorded { source, input, exposed })
     }
 
     fn input(
