@@ -37,8 +37,10 @@ pub fn run(args: &Args) -> Result<()> {
         let answer = Answer::begin(&args.sql, &args.packs, packs.clone(), limits, &std::env::temp_dir())?;
         answer.write(&mut text)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let lines: std::result::Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(&text).into_iter().collect();
-        let mut lines = lines.map_err(|error| Problem::internal("bench.answer", "the answer is not JSON").cause(error))?;
+        let lines: std::result::Result<Vec<Value>, _> =
+            serde_json::Deserializer::from_slice(&text).into_iter().collect();
+        let mut lines =
+            lines.map_err(|error| Problem::internal("bench.answer", "the answer is not JSON").cause(error))?;
         let end = lines.pop().unwrap_or_default();
         if end["end"].is_null() {
             return Err(Problem::internal("bench.query_failed", "the query failed").found(end.to_string()));

@@ -1,11 +1,12 @@
 //! A query in a process of its own: whatever it does to its memory or its stack, the server goes on.
 //!
 //! The child is asked on its standard input and answers on its standard output in the lines of [`Answer::write`]; a query
-//! that is refused is one line, `{"refused": …}`. It ends when its standard input does, so it does not outlive who asks.
+//! that is refused is one line, `{"refused": …}`. It ends when its standard input does, so it does not outlive who asks:
+//! who drops the [`Leash`] ends it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 use model::{ErrorKind, Problem, Result};
 use nix::sys::resource::{Resource, setrlimit};
@@ -41,9 +42,57 @@ const TOO_DEEP: &str = "has overflowed its stack";
 /// A child's end is told in that many bytes of its last words.
 const LAST_WORDS: u64 = 16 * 1024;
 
+/// A child that computes the first rows of an answer.
+pub struct Asking {
+    // Dropped in this order: the child is gone before its scratch folder is.
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    limits: Limits,
+    scratch: TempDir,
+}
+
+/// Dropped, it ends the child at once, whatever another thread waits for.
+pub struct Leash(#[expect(dead_code, reason = "the child notices that it is closed")] ChildStdin);
+
+/// Starts `program` with `arguments`, which calls [`answer`]. `scratch` is a folder for what does not fit into memory.
+///
+/// # Errors
+/// `query.not_started`, `query.no_scratch`.
+pub fn ask(program: &Path, arguments: &[&str], question: Question, scratch: &Path) -> Result<(Asking, Leash)> {
+    let limits = question.limits;
+    let scratch = tempfile::Builder::new().prefix("query-").tempdir_in(scratch).map_err(|error| {
+        Problem::new(ErrorKind::Missing, "query.no_scratch", "there is no folder for what does not fit into memory")
+            .place(scratch.display().to_string())
+            .found(error.to_string())
+    })?;
+    let order = Order { question, scratch: scratch.path().to_owned() };
+    let (child, lines, leash) = Child::start(program, arguments, &order)?;
+    Ok((Asking { child, lines: BufReader::new(lines), limits, scratch }, leash))
+}
+
+impl Asking {
+    /// Waits for the first rows.
+    ///
+    /// # Errors
+    /// Those of [`Answer::begin`], `query.too_deep`.
+    pub fn first(mut self) -> Result<Asked> {
+        let mut columns = String::new();
+        let read = self.lines.read_line(&mut columns);
+        if read.is_err() || !columns.ends_with('\n') {
+            return Err(self.child.death(&self.limits));
+        }
+        if let Ok(Value::Object(mut line)) = serde_json::from_str(&columns)
+            && let Some(refused) = line.remove("refused")
+        {
+            return Err(serde_json::from_value(refused).unwrap_or_else(|error| unclear(&error)));
+        }
+        Ok(Asked { child: self.child, lines: self.lines, columns, limits: self.limits, _scratch: self.scratch })
+    }
+}
+
 /// A question whose first rows a child has computed.
 pub struct Asked {
-    // Dropped in this order: the child is gone before its scratch folder is.
+    // As above.
     child: Child,
     lines: BufReader<ChildStdout>,
     columns: String,
@@ -52,34 +101,6 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Starts `program` with `arguments`, which calls [`answer`], and waits for its first rows. `scratch` is a folder for
-    /// what does not fit into memory.
-    ///
-    /// # Errors
-    /// Those of [`Answer::begin`], `query.too_deep`, `query.not_started`.
-    pub fn begin(program: &Path, arguments: &[&str], question: Question, scratch: &Path) -> Result<Self> {
-        let limits = question.limits;
-        let scratch = tempfile::Builder::new().prefix("query-").tempdir_in(scratch).map_err(|error| {
-            Problem::new(ErrorKind::Missing, "query.no_scratch", "there is no folder for what does not fit into memory")
-                .place(scratch.display().to_string())
-                .found(error.to_string())
-        })?;
-        let order = Order { question, scratch: scratch.path().to_owned() };
-        let (mut child, lines) = Child::start(program, arguments, &order)?;
-        let mut lines = BufReader::new(lines);
-        let mut columns = String::new();
-        let read = lines.read_line(&mut columns);
-        if read.is_err() || !columns.ends_with('\n') {
-            return Err(child.death(&limits));
-        }
-        if let Ok(Value::Object(mut line)) = serde_json::from_str(&columns)
-            && let Some(refused) = line.remove("refused")
-        {
-            return Err(serde_json::from_value(refused).unwrap_or_else(|error| unclear(&error)));
-        }
-        Ok(Self { child, lines, columns, limits, _scratch: scratch })
-    }
-
     /// Passes the lines on. A child that died in the middle is the last line: `{"error": …}`.
     ///
     /// # Errors
@@ -107,7 +128,7 @@ impl Asked {
 struct Child(std::process::Child);
 
 impl Child {
-    fn start(program: &Path, arguments: &[&str], order: &Order) -> Result<(Self, ChildStdout)> {
+    fn start(program: &Path, arguments: &[&str], order: &Order) -> Result<(Self, ChildStdout, Leash)> {
         let not_started = |error: std::io::Error| {
             Problem::new(ErrorKind::Missing, "query.not_started", "the program of the query cannot be started")
                 .place(program.display().to_string())
@@ -128,8 +149,9 @@ impl Child {
             .map_err(|error| Problem::internal("query.order", "the query cannot be handed over").cause(error))?;
         order.push(b'\n');
         // A child that is gone already is noticed when its answer is read.
-        drop(child.0.stdin.as_mut().expect("standard input is a pipe").write_all(&order));
-        Ok((child, lines))
+        let mut leash = child.0.stdin.take().expect("standard input is a pipe");
+        drop(leash.write_all(&order));
+        Ok((child, lines, Leash(leash)))
     }
 
     /// Why there is no answer.

@@ -1,7 +1,9 @@
 //! What went wrong with a query, in the one error form.
 
+use std::io;
 use std::sync::Arc;
 
+use arrow::error::ArrowError;
 use datafusion::common::{Diagnostic, SchemaError};
 use datafusion::error::DataFusionError;
 use datapack::Signal;
@@ -76,7 +78,7 @@ impl Complaint {
                 DataFusionError::Shared(inner) => inner,
                 DataFusionError::Collection(errors) if !errors.is_empty() => &errors[0],
                 DataFusionError::ArrowError(inner, _) => match &**inner {
-                    arrow::error::ArrowError::ExternalError(deeper) => match deeper.downcast_ref() {
+                    ArrowError::ExternalError(deeper) => match deeper.downcast_ref() {
                         Some(deeper) => deeper,
                         None => break,
                     },
@@ -109,17 +111,22 @@ impl Complaint {
             }
             DataFusionError::SQL(..) => syntax(error),
             DataFusionError::SchemaError(error, _) => schema(error),
-            DataFusionError::ResourcesExhausted(_) => self.exhausted(&text),
+            DataFusionError::ResourcesExhausted(_) => memory_exhausted(&self.limits, first_line(&text)),
+            error if is_out_of_disk(error) => self.disk_exhausted(error),
             DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => {
                 self.broken_file(&text)
             }
             DataFusionError::Plan(message) if message.contains(" not supported: ") => not_read_only(message),
             DataFusionError::Plan(message) if message.starts_with("Invalid function") => {
-                invalid("query.function_unknown", "the query names a function that there is not").found(first_line(message))
+                invalid("query.function_unknown", "the query names a function that there is not")
+                    .found(first_line(message))
             }
-            DataFusionError::Plan(message) => invalid("query.invalid", "the query makes no sense").found(first_line(message)),
+            DataFusionError::Plan(message) => {
+                invalid("query.invalid", "the query makes no sense").found(first_line(message))
+            }
             DataFusionError::NotImplemented(message) => {
-                invalid("query.unsupported", "the query uses something that is not supported").found(first_line(message))
+                invalid("query.unsupported", "the query uses something that is not supported")
+                    .found(first_line(message))
             }
             DataFusionError::Execution(_) | DataFusionError::ArrowError(..) => {
                 invalid("query.failed", "the query cannot be computed").found(first_line(&text))
@@ -128,14 +135,15 @@ impl Complaint {
         }
     }
 
-    fn exhausted(&self, text: &str) -> Problem {
-        if !text.contains("disk") || text.contains("Memory") {
-            return memory_exhausted(&self.limits, first_line(text));
+    fn disk_exhausted(&self, error: &DataFusionError) -> Problem {
+        let problem =
+            Problem::new(ErrorKind::Invalid, "query.disk_exhausted", "the query needs more disk than it may use")
+                .expected(format!("at most {} MiB", self.limits.spill / MIB))
+                .fix("ask fewer datapacks or columns, group by fewer values, or allow more memory");
+        match disk_is_full(error) {
+            true => problem.found("a disk that is full"),
+            false => problem,
         }
-        Problem::new(ErrorKind::Invalid, "query.disk_exhausted", "the query needs more disk than it may use")
-            .found(first_line(text))
-            .expected(format!("at most {} MiB", self.limits.spill / MIB))
-            .fix("ask fewer datapacks or columns, or group by fewer values")
     }
 
     /// Which of the files cannot be used; the library does not say it.
@@ -197,6 +205,19 @@ fn schema(error: &SchemaError) -> Problem {
             .found(other.to_string())
             .fix("put the table's name before it"),
     }
+}
+
+/// Whether what does not fit into memory did not fit on disk either. The library has no error of its own for its limit: it is
+/// a text inside an error of reading and writing, which a test holds.
+fn is_out_of_disk(error: &DataFusionError) -> bool {
+    let DataFusionError::ArrowError(inner, _) = error else { return disk_is_full(error) };
+    matches!(&**inner, ArrowError::IoError(text, _) if text.contains("The used disk space")) || disk_is_full(error)
+}
+
+fn disk_is_full(error: &DataFusionError) -> bool {
+    let full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.any(|cause| cause.downcast_ref::<io::Error>().is_some_and(full))
 }
 
 fn place_of(diagnostic: &Diagnostic) -> Option<String> {

@@ -4,7 +4,7 @@
 //! [`datapack::Table`] and two more: `pack`, the pack's name, and `window`, `normal` or `abnormal`. A filter on those two
 //! decides which files are opened. Nothing else can be read: no other file, no sealed part, no network.
 //!
-//! [`Answer`] computes in this process, [`child::Asked`] in one of its own, which a server wants: no query can end it.
+//! [`Answer`] computes in this process, [`child::ask`] in one of its own, which a server wants: no query can end it.
 //!
 //! Names are case-sensitive, as the columns are. `attr(column, 'key')` gives the text behind a key of a column that holds
 //! a JSON object.

@@ -123,14 +123,12 @@ fn writer(array: &ArrayRef) -> Result<Writer<'_>, ArrowError> {
     })
 }
 
-static OPTIONS: FormatOptions<'static> =
-    FormatOptions::new().with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.9fZ")).with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.9f"));
+static OPTIONS: FormatOptions<'static> = FormatOptions::new()
+    .with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.9fZ"))
+    .with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.9f"));
 
 /// `null` where there is none.
-fn value<'a>(
-    array: &'a dyn Array,
-    write: impl Fn(usize, &mut Vec<u8>) -> Result<(), ArrowError> + 'a,
-) -> Writer<'a> {
+fn value<'a>(array: &'a dyn Array, write: impl Fn(usize, &mut Vec<u8>) -> Result<(), ArrowError> + 'a) -> Writer<'a> {
     Box::new(move |row, text| {
         if array.is_null(row) {
             text.extend_from_slice(b"null");

@@ -7,9 +7,7 @@ use datafusion::common::TableReference;
 use datafusion::execution::context::SQLOptions;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::resolve::resolve_table_references;
-use datafusion::sql::sqlparser::ast::{
-    Statement as Sql, TableFactor, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Statement as Sql, TableFactor, Visit, Visitor};
 use datapack::Signal;
 use model::{ErrorKind, Problem, Result};
 
@@ -44,8 +42,12 @@ pub fn read(sql: &str) -> Result<Statement> {
         return Err(Problem::new(ErrorKind::Invalid, "query.empty", "there is no query").expected("a SELECT"));
     };
     if !statements.is_empty() {
-        return Err(Problem::new(ErrorKind::Invalid, "query.several_statements", "only one query is answered at a time")
-            .found(format!("{} statements", statements.len() + 1)));
+        return Err(Problem::new(
+            ErrorKind::Invalid,
+            "query.several_statements",
+            "only one query is answered at a time",
+        )
+        .found(format!("{} statements", statements.len() + 1)));
     }
     check_reads(&statement)?;
     check_tables(&statement)?;
@@ -55,12 +57,29 @@ pub fn read(sql: &str) -> Result<Statement> {
 fn check_reads(statement: &Statement) -> Result<()> {
     match statement {
         Statement::Explain(explain) => check_reads(&explain.statement),
-        Statement::Statement(sql) => match &**sql {
-            Sql::Query(_) | Sql::ExplainTable { .. } | Sql::ShowTables { .. } | Sql::ShowColumns { .. } => Ok(()),
-            Sql::Explain { statement, .. } => check_reads(&Statement::Statement(statement.clone())),
-            _ => Err(not_read_only(&statement.to_string())),
+        Statement::Statement(sql) => match sql.visit(&mut Writes) {
+            ControlFlow::Break(text) => Err(not_read_only(&text)),
+            ControlFlow::Continue(()) => Ok(()),
         },
         _ => Err(not_read_only(&statement.to_string())),
+    }
+}
+
+/// Stops at the first statement that does not only read, wherever it stands: a query may have one as its body.
+struct Writes;
+
+impl Visitor for Writes {
+    type Break = String;
+
+    fn pre_visit_statement(&mut self, statement: &Sql) -> ControlFlow<String> {
+        match statement {
+            Sql::Query(_)
+            | Sql::Explain { .. }
+            | Sql::ExplainTable { .. }
+            | Sql::ShowTables { .. }
+            | Sql::ShowColumns { .. } => ControlFlow::Continue(()),
+            other => ControlFlow::Break(other.to_string()),
+        }
     }
 }
 
@@ -82,7 +101,10 @@ fn check_tables(statement: &Statement) -> Result<()> {
         return Err(outside(name));
     }
     let (relations, _) = resolve_table_references(statement, false).map_err(|error| complaint::syntax(&error))?;
-    relations.iter().filter(|relation| !functions.0.contains(&relation.table().to_lowercase())).try_for_each(check_table)
+    relations
+        .iter()
+        .filter(|relation| !functions.0.contains(&relation.table().to_lowercase()))
+        .try_for_each(check_table)
 }
 
 fn check_table(table: &TableReference) -> Result<()> {
@@ -161,6 +183,7 @@ mod tests {
             ("SET datafusion.execution.batch_size = 1", "query.not_read_only"),
             ("RESET datafusion.execution.batch_size", "query.not_read_only"),
             ("EXPLAIN INSERT INTO traces VALUES (1)", "query.not_read_only"),
+            ("WITH t AS (SELECT 1) INSERT INTO traces SELECT * FROM t", "query.not_read_only"),
             ("EXPLAIN ANALYZE COPY traces TO 'x.csv'", "query.not_read_only"),
             ("SELECT * FROM '/etc/passwd'", "query.outside_packs"),
             ("SELECT * FROM \"sealed/truth.json\"", "query.outside_packs"),

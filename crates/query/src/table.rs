@@ -63,7 +63,11 @@ impl SignalTable {
         let all: Vec<(&PackFolder, Window)> =
             self.packs.folders.iter().flat_map(|pack| Window::BOTH.map(|window| (pack, window))).collect();
         let wanted = wanted(state, &all, filters)?;
-        all.into_iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|((pack, window), _)| self.file(pack, window)).collect()
+        all.into_iter()
+            .zip(wanted)
+            .filter(|(_, wanted)| *wanted)
+            .map(|((pack, window), _)| self.file(pack, window))
+            .collect()
     }
 
     fn file(&self, pack: &PackFolder, window: Window) -> Result<PartitionedFile> {
@@ -112,7 +116,9 @@ fn unqualified(filter: &Expr) -> Result<Expr> {
 /// Whether a filter asks only where a row comes from.
 fn of_place(filter: &Expr) -> bool {
     let columns = filter.column_refs();
-    !columns.is_empty() && columns.iter().all(|column| [PACK, WINDOW].contains(&column.name.as_str())) && !filter.is_volatile()
+    !columns.is_empty()
+        && columns.iter().all(|column| [PACK, WINDOW].contains(&column.name.as_str()))
+        && !filter.is_volatile()
 }
 
 #[async_trait]

@@ -122,6 +122,7 @@ impl App {
         if !fresh.is_empty() {
             tracing::info!("declared settings: {}", fresh.join(", "));
         }
+        datapack::forget_scratch(&parts.data)?;
         let tokens = Tokens::open(parts.store.clone(), &parts.data).await?;
         let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);

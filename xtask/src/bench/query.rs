@@ -37,7 +37,8 @@ pub fn measure() -> Result<Vec<Figure>> {
     if first != other {
         bail!("the two do not answer the same: {first} and {other}");
     }
-    let seconds = |lines: &[Value]| lines.iter().filter_map(|line| line["seconds"].as_f64()).map(|s| s * 1000.0).collect();
+    let seconds =
+        |lines: &[Value]| lines.iter().filter_map(|line| line["seconds"].as_f64()).map(|s| s * 1000.0).collect();
     let (samples, peers): (Vec<f64>, Vec<f64>) = (seconds(&mine), seconds(&peer));
     Ok(vec![Figure {
         name: "query".into(),

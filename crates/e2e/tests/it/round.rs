@@ -135,6 +135,11 @@ pub fn counts(site: &Site) -> Vec<(&'static str, i64)> {
 
 /// Process numbers of the children that a daemon runs detectors and algorithms in.
 pub fn executing(parent: u32) -> Vec<u32> {
+    children(parent, "exec")
+}
+
+/// The children of a daemon that do one of its hidden verbs.
+pub fn children(parent: u32, verb: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
@@ -142,7 +147,7 @@ pub fn executing(parent: u32) -> Vec<u32> {
         let read =
             |file: &str| std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/{file}"))).unwrap_or_default();
         let is_child = read("status").lines().any(|line| line == format!("PPid:\t{parent}"));
-        is_child && read("cmdline").split('\0').nth(1) == Some("exec")
+        is_child && read("cmdline").split('\0').nth(1) == Some(verb)
     };
     processes.filter(is_ours).collect()
 }

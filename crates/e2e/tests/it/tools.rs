@@ -2,15 +2,19 @@
 //! others in. And everything that is wrong with a pack or a question has its code.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::process::{Ran, Site, finish};
+use testkit::process::{Daemon, Ran, Site, finish, until};
 
+use crate::pack;
 use crate::round::{self, CONTROL, FAULT, text};
 
 /// A site with two packs: a fault, and a control with another seed.
-fn two_packs() -> (Site, testkit::process::Daemon, [String; 2]) {
+fn two_packs() -> (Site, Daemon, [String; 2]) {
     let (site, daemon) = round::ts(&[]);
     let names = [(FAULT, "7"), (CONTROL, "8")].map(|(what, seed)| {
         let run = round::run(&site, what, &["--seed", seed], 0);
@@ -25,9 +29,10 @@ fn query(site: &Site, sql: &str, more: &[&str]) -> Ran {
 
 #[test]
 fn datapacks_are_asked_diagnosed_compared_and_taken_elsewhere() {
-    let (site, _daemon, [faulty, control]) = two_packs();
+    let (site, daemon, [faulty, control]) = two_packs();
     asked(&site, &faulty, &control);
     refused(&site, &faulty);
+    interrupted(&site, &daemon, &faulty);
 
     let whole = site.ctl(&["datapack", "diagnose", &faulty]).ok().json();
     assert_eq!((&whole["health"], &whole["injection_name"]), (&json!("healthy"), &json!(faulty)));
@@ -80,7 +85,10 @@ fn asked(site: &Site, faulty: &str, control: &str) {
         let mut command = site.command("aegisctl");
         finish(command.args(["-o", form, "datapack", "query", sql, faulty])).ok().out
     };
-    assert_eq!(form("ndjson", sql), "{\"x\":\"a,b\",\"y\":1.5,\"z\":null,\"x2\":\"c\"}\n{\"x\":\"d\",\"y\":2.5,\"z\":null,\"x2\":\"e\\\"\"}\n");
+    assert_eq!(
+        form("ndjson", sql),
+        "{\"x\":\"a,b\",\"y\":1.5,\"z\":null,\"x2\":\"c\"}\n{\"x\":\"d\",\"y\":2.5,\"z\":null,\"x2\":\"e\\\"\"}\n"
+    );
     assert!(form("table", sql).lines().next().unwrap().starts_with('x'));
     assert!(form("yaml", sql).contains("a,b"));
     assert_eq!(form("json", "SELECT 1 AS a WHERE false"), "[]\n");
@@ -97,11 +105,19 @@ fn refused(site: &Site, faulty: &str) {
         ("SELECT * FROM read_csv('/etc/passwd')", &[], "query.outside_packs", 2),
         ("SELECT * FROM truth", &[], "query.table_unknown", 2),
         ("SELECT servicename FROM traces", &[], "query.column_unknown", 2),
-        ("SELECT sum(a.Duration + b.Duration + c.Duration) FROM traces a, traces b, traces c", &["--time", "1s"], "query.timed_out", 6),
+        (
+            "SELECT sum(a.Duration + b.Duration + c.Duration) FROM traces a, traces b, traces c",
+            &["--time", "1s"],
+            "query.timed_out",
+            6,
+        ),
+        // A text that no limit of an operator sees: the process ends, and says why.
+        ("SELECT length(repeat('a', 2000000000))", &["--memory", "64"], "query.memory_exhausted", 2),
         ("SELECT 1", &["--memory", "1"], "query.limit_out_of_range", 2),
         ("SELECT 1", &["nothing-000001"], "datapack.unknown", 7),
     ] {
-        let packs: &[&str] = if more.iter().any(|word| !word.starts_with("--") && word.contains('-')) { &[] } else { &[faulty] };
+        let packs: &[&str] =
+            if more.iter().any(|word| !word.starts_with("--") && word.contains('-')) { &[] } else { &[faulty] };
         let ran = query(site, sql, &[packs, more].concat());
         assert_eq!((ran.error()["code"].as_str(), ran.code), (Some(code), exit), "{sql}: {}", ran.err);
     }
@@ -110,6 +126,29 @@ fn refused(site: &Site, faulty: &str) {
     assert_eq!(query(site, "SELECT 1", &["--system", "nothing"]).error()["code"], "system.unknown");
     // The server goes on.
     query(site, "SELECT 1", &[faulty]).ok();
+}
+
+/// Who goes away ends the query, before its first row and after it.
+fn interrupted(site: &Site, daemon: &Daemon, faulty: &str) {
+    let rows = "traces a, traces b, traces c";
+    for sql in [
+        format!("SELECT sum(a.Duration + b.Duration + c.Duration) FROM {rows}"),
+        format!("SELECT a.Duration + b.Duration + c.Duration FROM {rows}"),
+    ] {
+        let mut command = site.command("aegisctl");
+        command.args(["-o", "ndjson", "datapack", "query", &sql, faulty, "--time", "600s", "--rows", "1000000000"]);
+        let mut asking = command.stdout(Stdio::null()).spawn().unwrap();
+        let limit = Duration::from_secs(60);
+        until("a query's process", limit, || (!round::children(daemon.pid(), "query").is_empty()).then_some(()));
+        round::signal(asking.id(), "-INT");
+        assert_eq!(asking.wait().unwrap().signal(), Some(2));
+        until("the end of a query's process", limit, || {
+            round::children(daemon.pid(), "query").is_empty().then_some(())
+        });
+        until("an empty folder", limit, || {
+            fs::read_dir(site.data().join("tmp")).unwrap().next().is_none().then_some(())
+        });
+    }
 }
 
 fn elsewhere_and_back(site: &Site, faulty: &str) {

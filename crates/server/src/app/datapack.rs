@@ -90,12 +90,8 @@ impl App {
 
     /// A folder for what is only needed for a moment.
     pub(super) fn scratch(&self) -> Result<PathBuf> {
-        let folder = self.data().join("tmp");
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            Problem::new(ErrorKind::Missing, "server.no_scratch", "the folder for temporary files cannot be made")
-                .place(folder.display().to_string())
-                .found(error.to_string())
-        })?;
+        let folder = self.data().join(SCRATCH);
+        std::fs::create_dir_all(&folder).map_err(|error| no_scratch(&folder, &error))?;
         Ok(folder)
     }
 }
@@ -144,4 +140,25 @@ fn told(found: diff::Diff) -> Diff {
         tables: found.tables.into_iter().map(table).collect(),
         documents: found.documents.into_iter().map(document).collect(),
     }
+}
+
+/// Within the data folder.
+const SCRATCH: &str = "tmp";
+
+/// Removes what an earlier life left there.
+///
+/// # Errors
+/// `server.no_scratch`.
+pub(super) fn forget_scratch(data: &Path) -> Result<()> {
+    let folder = data.join(SCRATCH);
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(no_scratch(&folder, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn no_scratch(folder: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(ErrorKind::Missing, "server.no_scratch", "the folder for temporary files cannot be made anew")
+        .place(folder.display().to_string())
+        .found(error.to_string())
 }

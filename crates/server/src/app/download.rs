@@ -4,8 +4,7 @@ use std::io::{self, Write};
 use std::pin::Pin;
 
 use axum::body::Bytes;
-use futures::Stream;
-use futures::stream;
+use futures::{Stream, StreamExt, stream};
 use model::{Problem, Result};
 use tokio::sync::mpsc;
 
@@ -46,6 +45,15 @@ impl Download {
             Some((piece, receiver))
         });
         Self { content_type, file_name, length, body: Box::pin(body) }
+    }
+
+    /// Keeps something for as long as the body is read.
+    pub fn keeping(mut self, kept: impl Send + 'static) -> Self {
+        self.body = Box::pin(self.body.map(move |piece| {
+            let _: &_ = &kept;
+            piece
+        }));
+        self
     }
 }
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::query::child::{Asked, Question};
+use ::query::child::{Question, ask};
 use ::query::{Limits, PackFolder};
 use api::datapack::QueryRequest;
 use model::{ErrorKind, Problem, Result};
 use store::{InjectionFilter, Page};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::App;
 use super::download::Download;
@@ -22,28 +22,28 @@ const SPILL: u64 = 4096 * MIB;
 /// Queries that compute at the same time; a further one waits for its turn.
 const AT_ONCE: usize = 2;
 
+/// How long it waits; whoever asks waits a little longer than its own limit of time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 impl App {
     /// The answer as lines of JSON. What is wrong with the query is an error before the first line.
     ///
     /// # Errors
-    /// `query.limit_out_of_range`, `datapack.unknown`, `datapack.not_built`, `system.unknown`, and those of the query.
+    /// `query.limit_out_of_range`, `query.busy`, `datapack.unknown`, `datapack.not_built`, `system.unknown`, and those of the query.
     pub async fn query(&self, request: QueryRequest) -> Result<Download> {
         let limits = limits(&request)?;
         let packs = self.asked(&request).await?;
         let (root, program) = (self.packs().to_owned(), self.inner.parts.program.clone());
         let scratch = self.scratch()?;
-        let turn = TURNS
-            .acquire()
-            .await
-            .map_err(|error| Problem::internal("query.no_turn", "the query cannot be started").cause(error))?;
+        let turn = turn().await?;
         let question = Question { sql: request.sql, root, packs, limits };
-        let asked = blocking(move || Asked::begin(&program, &["query"], question, &scratch)).await?;
-        Ok(Download::new("application/x-ndjson", "answer.ndjson".into(), None, move |sink| {
-            let _turn = turn;
-            asked.write(sink)
-        }))
+        // Who goes away drops the leash, here or with the body.
+        let (asking, leash) = blocking(move || ask(&program, &["query"], question, &scratch)).await?;
+        let asked = blocking(move || asking.first()).await?;
+        let answer = Download::new("application/x-ndjson", "answer.ndjson".into(), None, move |sink| asked.write(sink));
+        Ok(answer.keeping((leash, turn)))
     }
 
     /// The open parts that a query is about, in the order of their numbers.
@@ -64,7 +64,8 @@ impl App {
         let mut folders = Vec::new();
         for number in 1.. {
             let page = self.store().injections(&filter, Page::new(number, LARGEST_PAGE)).await?;
-            let built = page.items.iter().filter_map(|pack| Some(folder(pack.name.clone(), pack.pack_path.as_deref()?)));
+            let built =
+                page.items.iter().filter_map(|pack| Some(folder(pack.name.clone(), pack.pack_path.as_deref()?)));
             folders.extend(built);
             if page.items.len() < LARGEST_PAGE as usize {
                 break;
@@ -73,6 +74,18 @@ impl App {
         folders.reverse();
         Ok(folders)
     }
+}
+
+async fn turn() -> Result<SemaphorePermit<'static>> {
+    let Ok(turn) = tokio::time::timeout(PATIENCE, TURNS.acquire()).await else {
+        return Err(Problem::new(ErrorKind::Unavailable, "query.busy", "other queries are answered")
+            .found(format!(
+                "{AT_ONCE} queries, or answers that are not read to their end, for {} s",
+                PATIENCE.as_secs()
+            ))
+            .fix("ask again later"));
+    };
+    turn.map_err(|error| Problem::internal("query.no_turn", "the query cannot be started").cause(error))
 }
 
 /// Rows of the store that are read at a time.

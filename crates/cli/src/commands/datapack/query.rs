@@ -101,8 +101,9 @@ fn line(lines: &mut impl BufRead) -> Result<String, Failure> {
 }
 
 fn unclear(error: &serde_json::Error) -> Failure {
-    let problem = Problem::internal("client.answer_not_understood", "a line of the answer is not what the contract says")
-        .found(error.to_string());
+    let problem =
+        Problem::internal("client.answer_not_understood", "a line of the answer is not what the contract says")
+            .found(error.to_string());
     Failure { class: Class::Decode, problem, request_id: None, status: None }
 }
 
@@ -158,7 +159,8 @@ impl Csv {
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
         let text = writer.write_record(cells).map_err(|error| error.to_string());
         let text = text.and_then(|()| writer.into_inner().map_err(|error| error.to_string()));
-        let text = text.map_err(|error| Problem::internal("output.unprintable", "a row cannot be printed").found(error))?;
+        let text =
+            text.map_err(|error| Problem::internal("output.unprintable", "a row cannot be printed").found(error))?;
         self.out.write(&String::from_utf8_lossy(&text))
     }
 
