@@ -105,16 +105,20 @@ impl Complaint {
                     return problem;
                 }
                 if inner.downcast_ref::<OtherColumns>().is_some() {
-                    return self.broken_file(&text);
+                    return self.unreadable(&text);
                 }
-                Problem::internal("query.failed", "the query failed").found(text)
+                // A footer that makes no sense may end the library's task instead.
+                self.broken_file().unwrap_or_else(|| Problem::internal("query.failed", "the query failed").found(text))
             }
             DataFusionError::SQL(..) => syntax(error),
             DataFusionError::SchemaError(error, _) => schema(error),
-            DataFusionError::ResourcesExhausted(_) => memory_exhausted(&self.limits, first_line(&text)),
+            DataFusionError::ResourcesExhausted(message) => {
+                let said = message.split(" with top memory consumers").next().unwrap_or_default();
+                memory_exhausted(&self.limits, first_line(said))
+            }
             error if is_out_of_disk(error) => self.disk_exhausted(error),
             DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => {
-                self.broken_file(&text)
+                self.unreadable(&text)
             }
             DataFusionError::Plan(message) if message.contains(" not supported: ") => not_read_only(message),
             DataFusionError::Plan(message) if message.starts_with("Invalid function") => {
@@ -146,21 +150,23 @@ impl Complaint {
         }
     }
 
+    fn unreadable(&self, text: &str) -> Problem {
+        self.broken_file().unwrap_or_else(|| {
+            Problem::new(ErrorKind::Failed, "datapack.file_corrupt", "a file of the datapacks cannot be read")
+                .found(first_line(text))
+                .fix("find the datapack with `aegisctl datapack verify`, then build it again")
+        })
+    }
+
     /// Which of the files cannot be used; the library does not say it.
-    fn broken_file(&self, text: &str) -> Problem {
-        for pack in &self.packs.folders {
-            for window in Window::BOTH {
-                for signal in Signal::ALL {
-                    let path = self.packs.root.join(&pack.open).join(signal.file(window));
-                    if let Err(problem) = datapack::check_columns(&path, signal) {
-                        return problem;
-                    }
-                }
-            }
-        }
-        Problem::new(ErrorKind::Failed, "datapack.file_corrupt", "a file of the datapacks cannot be read")
-            .found(first_line(text))
-            .fix("find the datapack with `aegisctl datapack verify`, then build it again")
+    fn broken_file(&self) -> Option<Problem> {
+        let files = self.packs.folders.iter().flat_map(|pack| Window::BOTH.map(|window| (pack, window)));
+        files.flat_map(|(pack, window)| Signal::ALL.map(|signal| (pack, window, signal))).find_map(
+            |(pack, window, signal)| {
+                let path = self.packs.root.join(&pack.open).join(signal.file(window));
+                datapack::check_columns(&path, signal).err()
+            },
+        )
     }
 }
 
