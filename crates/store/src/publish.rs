@@ -300,12 +300,20 @@ impl Store {
     }
 
     async fn standing_of(&self, source: &dyn Source, marker: Option<&Entry>, own: &str) -> Result<Standing> {
-        match marker {
-            Some(marker) if marker.value == own => Ok(Standing::Ours),
-            Some(marker) => Ok(Standing::Foreign(Some(marker.value.clone()))),
-            None if source.snapshot().await?.entries.is_empty() => Ok(Standing::Empty),
-            None => Ok(Standing::Foreign(None)),
+        let of = |marker: &Entry| match marker.value == own {
+            true => Standing::Ours,
+            false => Standing::Foreign(Some(marker.value.clone())),
+        };
+        if let Some(marker) = marker {
+            return Ok(of(marker));
         }
+        // The marker may have come since it was asked for: what is there now is judged at one revision.
+        let now = source.snapshot().await?.entries;
+        Ok(match now.get(INSTALLATION) {
+            Some(marker) => of(marker),
+            None if now.is_empty() => Standing::Empty,
+            None => Standing::Foreign(None),
+        })
     }
 
     async fn record_publication(&self, id: &str, what: &str, writes: &[Published]) -> Result<()> {
