@@ -226,7 +226,7 @@ async fn tell(
 
 async fn begin(context: &SessionContext, statement: Statement) -> datafusion::error::Result<SendableRecordBatchStream> {
     let plan = context.state().statement_to_plan(statement).await?;
-    statement::READ_ONLY.verify_plan(&plan)?;
+    statement::read_only().verify_plan(&plan)?;
     context.execute_logical_plan(plan).await?.execute_stream().await
 }
 

@@ -185,7 +185,7 @@ pub fn syntax(error: &DataFusionError) -> Problem {
         None => (text, None),
     };
     let problem = match said.strip_prefix("Expected: ").and_then(|said| said.rsplit_once(", found: ")) {
-        Some((expected, found)) if found == "EOF" => problem.found("the end of the query").expected(expected),
+        Some((expected, "EOF")) => problem.found("the end of the query").expected(expected),
         Some((expected, found)) => problem.found(format!("`{found}`")).expected(expected),
         None => problem.found(said),
     };

@@ -31,7 +31,8 @@ pub fn measure() -> Result<Vec<Figure>> {
     };
     let theirs = || lines(Command::new(&python).arg(&script).arg(REPEATS).arg(&packs));
     // Once for the page cache, then in turn.
-    (ours()?, theirs()?);
+    ours()?;
+    theirs()?;
     let (mine, peer) = (ours()?, theirs()?);
     let (first, other) = (&mine[0]["rows"], &peer[0]["rows"]);
     if first != other {

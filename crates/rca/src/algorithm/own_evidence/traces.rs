@@ -198,7 +198,7 @@ impl<'a> Calls<'a> {
 
     /// Whom each call reaches: the service of the span below it, by caller and name, as most calls have it.
     fn callees(&self) -> Callees {
-        let mut seen: HashMap<(u32, u32), (f64, HashMap<u32, f64>), FixedState> = HashMap::default();
+        let mut seen: HashMap<(u32, u32), (f64, Reached), FixedState> = HashMap::default();
         for (at, call) in self.spans.iter().enumerate().filter(|(_, span)| is_call(span)) {
             let (count, reached) = seen.entry((call.service, call.name)).or_default();
             *count += 1.0;
@@ -206,14 +206,16 @@ impl<'a> Calls<'a> {
                 *reached.entry(span.service).or_default() += 1.0;
             }
         }
-        let most =
-            |reached: HashMap<u32, f64>| reached.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let most = |reached: Reached| reached.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
         let usually = seen.into_iter().filter_map(|(call, (count, reached))| {
             most(reached).filter(|(_, times)| 2.0 * times >= count).map(|(service, _)| (call, service))
         });
         usually.collect()
     }
 }
+
+/// How often each service is reached.
+type Reached = HashMap<u32, f64>;
 
 /// By caller and name of a call: the service that it reaches.
 type Callees = HashMap<(u32, u32), u32, FixedState>;
