@@ -179,7 +179,7 @@ fn subcharts(files: &[File], budget: &mut Budget) -> Result<Vec<(String, Vec<Fil
             }
         }
     }
-    let aliases = aliases(files);
+    let aliases = aliases(files)?;
     for (name, _) in &mut found {
         if let Some((_, alias)) = aliases.iter().find(|(chart, _)| chart == name) {
             name.clone_from(alias);
@@ -189,12 +189,19 @@ fn subcharts(files: &[File], budget: &mut Budget) -> Result<Vec<(String, Vec<Fil
 }
 
 /// Charts that their parent calls otherwise.
-fn aliases(files: &[File]) -> Vec<(String, String)> {
-    let file = files.iter().find(|file| file.path == "Chart.yaml");
-    let text = file.and_then(|file| std::str::from_utf8(&file.bytes).ok());
-    let parsed: Value = text.and_then(|text| serde_saphyr::from_str(text).ok()).unwrap_or_default();
+fn aliases(files: &[File]) -> Result<Vec<(String, String)>> {
+    let place = "Chart.yaml";
+    // A folder below `charts/` without one is no chart, and Helm says so when it renders.
+    let Some(file) = files.iter().find(|file| file.path == place) else { return Ok(Vec::new()) };
+    let malformed = |found: String| {
+        refused("chart.chart_yaml_malformed", "Chart.yaml does not say what its charts are called")
+            .place(place)
+            .found(found)
+    };
+    let text = std::str::from_utf8(&file.bytes).map_err(|error| malformed(error.to_string()))?;
+    let parsed: Value = serde_saphyr::from_str(text).map_err(|error| malformed(error.to_string()))?;
     let pair = |one: &Value| Some((one["name"].as_str()?.to_owned(), one["alias"].as_str()?.to_owned()));
-    parsed["dependencies"].as_array().into_iter().flatten().filter_map(pair).collect()
+    Ok(parsed["dependencies"].as_array().into_iter().flatten().filter_map(pair).collect())
 }
 
 fn inner(mut problem: Problem, place: &str) -> Problem {

@@ -44,8 +44,18 @@ pub struct Charts {
 impl Charts {
     /// The folder is made when something is kept. What a writer that died left in it is taken away.
     pub fn open(folder: PathBuf) -> Self {
-        let entries = fs::read_dir(&folder).into_iter().flatten().filter_map(|entry| entry.ok());
-        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNFINISHED)) {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            listed => listed.and_then(Iterator::collect::<std::io::Result<Vec<_>>>).unwrap_or_else(|error| {
+                tracing::warn!(
+                    "unfinished archives stay, for they cannot be looked for: {}: {error}",
+                    folder.display()
+                );
+                Vec::new()
+            }),
+        };
+        for entry in entries.into_iter().filter(|entry| entry.file_name().to_string_lossy().starts_with(UNFINISHED)) {
+            // One whose age cannot be told counts as new: its writer may be at work.
             let modified = entry.metadata().and_then(|about| about.modified()).ok();
             let age = modified.and_then(|at| at.elapsed().ok()).unwrap_or_default();
             if age > ABANDONED

@@ -6,6 +6,7 @@
 
 mod access;
 mod board;
+mod chart;
 mod check;
 mod claim;
 mod command;
@@ -33,6 +34,7 @@ mod observer;
 mod outcome;
 mod patience;
 mod project;
+mod publication;
 mod publish;
 mod query;
 mod ranking;
@@ -50,6 +52,7 @@ mod version;
 
 pub use access::{ApiKey, NewApiKey, User};
 pub use board::{BoardCase, BoardExecution, BoardFilter, MOST_CASES};
+pub use chart::{KeptArchive, NewChart};
 pub use check::{BuiltPack, Sample};
 pub use command::Command;
 pub use connect::{Backend, Store, redacted, sqlite_file};
@@ -82,4 +85,4 @@ pub use submit::{IdempotencyKey, NewRun, Submission, Submitted, SubmittedRun};
 pub use task::{Claim, ClaimedTask, NewTask, Task, TaskError, Wait};
 pub use token::{NewToken, Token, TokenOrigin, TokenRole, fresh_secret, secret_hash};
 pub use upload::Upload;
-pub use version::{KeptArchive, NewChart, NewContainer, NewOverlay, NewPrerequisite, NewVersion};
+pub use version::{NewContainer, NewOverlay, NewPrerequisite, NewVersion};

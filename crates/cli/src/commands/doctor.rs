@@ -135,7 +135,7 @@ fn put_right(check: &Check, consents: bool, session: &Session) {
         Repair::Safe | Repair::Consent => {}
     }
     for command in fix.split(" && ") {
-        let words = shlex::split(command).unwrap_or_default();
+        let Some(words) = shlex::split(command) else { return left("for its quotes cannot be read") };
         let Some((name, arguments)) = words.split_first().filter(|(name, _)| *name == "aegisctl") else {
             return left("for it is no command of ours");
         };

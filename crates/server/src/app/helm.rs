@@ -121,7 +121,9 @@ fn set(object: &mut Object, version: &str, key: &str, value: Option<&Value>) -> 
             .expected("a path as in Helm's `--set`: `a.b[0].c`")
     })?;
     let name = format!("{}{key}", field::VALUE);
-    let known = ::seed::parameters(version, object, field::VALUE).unwrap_or_default();
+    let known = ::seed::parameters(version, object, field::VALUE).ok_or_else(|| {
+        Problem::internal("seed.live_malformed", "the parameters of a version cannot be read").place(version.to_owned())
+    })?;
     let known = known.into_iter().find(|parameter| parameter.key == key);
     let at = Spot::whole(BY_HAND);
     let (value_type, source) = match value {

@@ -64,8 +64,8 @@ fn releases_as_composed(facts: &Facts<'_>) -> Result<Seen> {
         let Some(pedestal) = stored.pedestal(system) else { continue };
         let used = ::seed::newest(pedestal.versions.iter().filter(|version| version.enabled), |version| &version.name);
         let Some(used) = used else { continue };
-        // Without a damaged archive, which another check tells of.
-        let own = facts.app.own_values(used).ok().flatten();
+        // What is composed without a damaged archive is not what was installed; another check tells of the archive.
+        let Ok(own) = facts.app.own_values(used) else { continue };
         let wanted = release(used, own.as_deref(), &[slot])?;
         let same_chart = wanted.chart == found.chart && wanted.chart_version == found.chart_version;
         if same_chart && wanted.per_slot.iter().all(|slot| slot.digest != found.values_digest) {
