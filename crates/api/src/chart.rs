@@ -1,5 +1,7 @@
 //! Charts of pedestals: their archives, what they are installed with, and what is found in them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -69,6 +71,62 @@ pub struct Chart {
     pub fetched_at: Option<String>,
 }
 
+/// An archive that no version and no release refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnusedArchive {
+    /// SHA-256, in hexadecimal.
+    pub digest: String,
+    /// Bytes.
+    pub size: i64,
+}
+
+/// What is known of whether a chart is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum LookupState {
+    /// Its archive is here, so it does not matter.
+    #[serde(rename = "kept")]
+    Kept,
+    #[serde(rename = "published")]
+    Published,
+    /// The repository answered, and has no such version.
+    #[serde(rename = "not published")]
+    NotPublished,
+    /// Nobody asked the repository.
+    #[serde(rename = "not asked")]
+    NotAsked,
+    /// The repository did not answer, or could not be asked.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+impl LookupState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Published => "published",
+            Self::NotPublished => "not published",
+            Self::NotAsked => "not asked",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The chart of one version of a pedestal, and whether it can be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Lookup {
+    pub system: String,
+    pub pedestal_version: String,
+    pub name: String,
+    pub version: String,
+    pub repo_url: String,
+    pub state: LookupState,
+    /// Why it is not published, or why that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
 /// Makes a kept archive that of a system's chart. Its name and version say of which version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +166,9 @@ pub struct ChartFinding {
     pub found: String,
     pub expected: Option<String>,
     pub fix: Option<String>,
+    /// Values by key with which it is in order, for `pedestal helm set`; empty where values alone do not settle it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
 }
 
 /// Whether a chart was looked at.

@@ -6,6 +6,8 @@ pub use ::seed::{Change, ChangeKind, Consent, Consents, Impact, ObjectKind, Plan
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::chart::Lookup;
+
 /// What to compare the installation with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +24,9 @@ pub struct PlanRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlanReply {
     pub plan: Plan,
+    /// The charts of the versions that the plan adds or changes, as far as they are known without asking anybody.
+    #[serde(default)]
+    pub charts: Vec<Lookup>,
     /// SHA-256 of the seed's files.
     pub digest: String,
     /// The newest revision that was applied.

@@ -28,22 +28,16 @@ enum Source {
 
 /// # Errors
 /// `chart.version_not_exact`, `chart.repository_missing`, `chart.repository_unknown`, `chart.name_malformed` for what is asked;
-/// `chart.repository_unreachable`, `chart.no_index`, `chart.not_in_repository`, `chart.version_not_found`,
+/// `chart.repository_unreachable`, `chart.repository_silent`, `chart.no_index`, `chart.not_in_repository`, `chart.version_not_found`,
 /// `chart.not_fetched` for what was found there; those of [`Archive::read`] and [`Archive::require`].
 pub async fn fetch(helm: &Helm, mirrors: &Mirrors, repository: &str, chart: &str, version: &str) -> Result<Fetched> {
-    let source = source(mirrors, repository, chart)?;
-    if !is_exact(version) {
-        return Err(Problem::new(
-            ErrorKind::Invalid,
-            "chart.version_not_exact",
-            "a chart is fetched at an exact version only",
-        )
-        .found(format!("`{version}`"))
-        .expected("MAJOR.MINOR.PATCH, without a range"));
-    }
+    let source = exact(mirrors, repository, chart, version)?;
     let home = Home::new()?;
     let (from, digest) = match &source {
-        Source::Classic { repository } => classic(helm, &home, mirrors, repository, chart, version).await?,
+        Source::Classic { repository } => {
+            let entry = published(helm, &home, repository, chart, version).await?;
+            classic(helm, &home, mirrors, repository, entry).await?
+        }
         Source::Registry { reference, plain_http } => {
             registry(helm, &home, reference, *plain_http, version).await?;
             (reference.clone(), None)
@@ -63,6 +57,30 @@ pub async fn fetch(helm: &Helm, mirrors: &Mirrors, repository: &str, chart: &str
         .expected(format!("sha256:{expected}")));
     }
     Ok(Fetched { bytes, archive, from })
+}
+
+/// Asks whether a chart is published at exactly this version; its archive is not kept.
+///
+/// # Errors
+/// As [`fetch`]: `chart.not_in_repository` and `chart.version_not_found` when it is not.
+pub async fn look_up(helm: &Helm, mirrors: &Mirrors, repository: &str, chart: &str, version: &str) -> Result<()> {
+    let source = exact(mirrors, repository, chart, version)?;
+    let home = Home::new()?;
+    match &source {
+        Source::Classic { repository } => published(helm, &home, repository, chart, version).await.map(drop),
+        Source::Registry { reference, plain_http } => registry(helm, &home, reference, *plain_http, version).await,
+    }
+}
+
+/// Where a chart is published that is asked for at one version.
+fn exact(mirrors: &Mirrors, repository: &str, chart: &str, version: &str) -> Result<Source> {
+    let source = source(mirrors, repository, chart)?;
+    if is_exact(version) {
+        return Ok(source);
+    }
+    Err(Problem::new(ErrorKind::Invalid, "chart.version_not_exact", "a chart is fetched at an exact version only")
+        .found(format!("`{version}`"))
+        .expected("MAJOR.MINOR.PATCH, without a range"))
 }
 
 fn source(mirrors: &Mirrors, repository: &str, chart: &str) -> Result<Source> {
@@ -95,17 +113,11 @@ fn source(mirrors: &Mirrors, repository: &str, chart: &str) -> Result<Source> {
         .expected("`https://…`, `http://…` or `oci://…`"))
 }
 
-/// Returns where the archive was, and the digest that the index has of it.
-async fn classic(
-    helm: &Helm,
-    home: &Home,
-    mirrors: &Mirrors,
-    repository: &str,
-    chart: &str,
-    version: &str,
-) -> Result<(String, Option<String>)> {
+/// What the index of a classic repository has of exactly this version.
+async fn published(helm: &Helm, home: &Home, repository: &str, chart: &str, version: &str) -> Result<index::Entry> {
     const NAME: &str = "one";
-    let added = helm.run(home, &["repo", "add", NAME, repository]).await?;
+    let added =
+        helm.run(home, &["repo", "add", NAME, repository]).await.map_err(|problem| silent(repository, problem))?;
     if !added.ok {
         return Err(refused(repository, &added));
     }
@@ -114,7 +126,7 @@ async fn classic(
         Problem::internal("chart.index_lost", "helm keeps the index elsewhere than it should").cause(error)
     })?;
     let entry = index::find(&text, repository, chart, version)?;
-    let Some(url) = entry.urls.first() else {
+    if entry.urls.is_empty() {
         return Err(Problem::new(
             ErrorKind::Failed,
             "chart.index_malformed",
@@ -122,7 +134,19 @@ async fn classic(
         )
         .place(format!("{repository}: {chart} {version}"))
         .expected("one address in `urls`"));
-    };
+    }
+    Ok(entry)
+}
+
+/// Returns where the archive was, and the digest that the index has of it.
+async fn classic(
+    helm: &Helm,
+    home: &Home,
+    mirrors: &Mirrors,
+    repository: &str,
+    entry: index::Entry,
+) -> Result<(String, Option<String>)> {
+    let url = entry.urls.first().map_or("", String::as_str);
     let absolute = url.contains("://");
     // An index may name archives on another host; a mirror holds those as well.
     let url = if absolute { mirrors.chart(url).0 } else { format!("{}/{url}", repository.trim_end_matches('/')) };
@@ -151,8 +175,23 @@ async fn registry(helm: &Helm, home: &Home, reference: &str, plain_http: bool, v
 async fn pull(helm: &Helm, home: &Home, what: &[&str]) -> Result<()> {
     let folder = home.path(PULLED);
     let folder = folder.to_string_lossy();
-    let said = helm.run(home, &[&["pull"], what, &["--destination", &folder]].concat()).await?;
+    let said = helm.run(home, &[&["pull"], what, &["--destination", &folder]].concat()).await;
+    let said = said.map_err(|problem| silent(what[0], problem))?;
     if said.ok { Ok(()) } else { Err(refused(what[0], &said)) }
+}
+
+/// A program that did not come to an end waited for somebody.
+fn silent(address: &str, problem: Problem) -> Problem {
+    if problem.code != "helm.no_answer" {
+        return problem;
+    }
+    let silent =
+        Problem::new(ErrorKind::Timeout, "chart.repository_silent", "the chart repository does not answer in time");
+    let silent = silent.place(address.to_owned()).fix("check the address, or name a mirror that answers");
+    match problem.expected.clone() {
+        Some(expected) => silent.expected(expected),
+        None => silent,
+    }
 }
 
 /// What some words of the program mean.

@@ -15,7 +15,7 @@ mod unpack;
 
 pub use archive::{Archive, LARGEST_ARCHIVE};
 pub use check::{Checked, Finding, Scene, Severity, check};
-pub use fetch::{Fetched, fetch};
+pub use fetch::{Fetched, fetch, look_up};
 pub use helm::Helm;
 pub use mirror::{ImageRule, Mirror, Mirrors};
 pub use render::{Manifest, render};

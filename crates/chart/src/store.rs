@@ -106,6 +106,56 @@ impl Charts {
         File::open(&self.folder)?.sync_all()
     }
 
+    /// Digests and bytes of the archives that were kept at least that long ago, by digest.
+    ///
+    /// # Errors
+    /// `chart.folder_unreadable`.
+    pub fn kept_for(&self, at_least: Duration) -> Result<Vec<(String, u64)>> {
+        let unreadable = |error: std::io::Error| {
+            Problem::new(ErrorKind::Missing, "chart.folder_unreadable", "the folder of the archives cannot be read")
+                .place(self.folder.display().to_string())
+                .found(error.to_string())
+        };
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == Io::NotFound => return Ok(Vec::new()),
+            listed => listed.map_err(unreadable)?,
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name();
+            let Some(digest) = name.to_str().and_then(|name| name.strip_suffix(".tgz")) else { continue };
+            let about = match entry.metadata() {
+                Err(error) if error.kind() == Io::NotFound => continue,
+                about => about.map_err(unreadable)?,
+            };
+            let age = about.modified().map_err(unreadable)?.elapsed().unwrap_or_default();
+            if age >= at_least {
+                found.push((digest.to_owned(), about.len()));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Takes an archive away; one that is gone already is no error.
+    ///
+    /// # Errors
+    /// `chart.not_removed`.
+    pub fn remove(&self, digest: &str) -> Result<()> {
+        let file = self.file(digest);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+        self.values.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != Io::NotFound => {
+                Err(Problem::new(ErrorKind::Missing, "chart.not_removed", "the chart's archive cannot be removed")
+                    .place(file.display().to_string())
+                    .found(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The bytes of an archive, after they were compared with its digest.
     ///
     /// # Errors

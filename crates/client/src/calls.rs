@@ -10,8 +10,8 @@ use api::algorithm::{
 use api::auth::{Key, KeyRequest, NewKey, PasswordRequest, Profile, User};
 use api::board::{Board, BoardQuery, ExportQuery};
 use api::chart::{
-    AttachRequest, Chart, ChartArchive, ChartReport, HelmConfig, HelmRequest, InstallReply, InstallRequest, Release,
-    VerifyRequest, VersionQuery,
+    AttachRequest, Chart, ChartArchive, ChartReport, HelmConfig, HelmRequest, InstallReply, InstallRequest, Lookup,
+    Release, UnusedArchive, VerifyRequest, VersionQuery,
 };
 use api::datapack::{Converted, Diagnosis, Diff, DiffQuery, ExportRequest, QueryRequest};
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest};
@@ -105,6 +105,16 @@ impl Client {
     /// Keeps an archive; it is nobody's yet.
     pub fn keep_chart(&self, archive: &[u8]) -> Result<ChartArchive> {
         self.upload(&path(&["charts"]), "application/gzip", archive)
+    }
+
+    /// Archives that nothing refers to.
+    pub fn unused_charts(&self) -> Result<Vec<UnusedArchive>> {
+        self.get(&path(&["charts", "unused"]), &())
+    }
+
+    /// Takes them away.
+    pub fn prune_charts(&self) -> Result<Vec<UnusedArchive>> {
+        self.delete(&path(&["charts", "unused"]))
     }
 
     pub fn charts(&self, system: &str) -> Result<Vec<Chart>> {
@@ -466,6 +476,11 @@ impl Client {
     /// Compares a seed with the installation. Nothing is written.
     pub fn seed_plan(&self, request: &PlanRequest) -> Result<PlanReply> {
         self.send("POST", &path(&["seeds", "plan"]), request)
+    }
+
+    /// Asks repositories, each for some seconds at most.
+    pub fn seed_charts(&self, request: &PlanRequest) -> Result<Vec<Lookup>> {
+        self.send_slow("POST", &path(&["seeds", "charts"]), request)
     }
 
     pub fn seed_apply(&self, request: &ApplyRequest) -> Result<ApplyReply> {

@@ -1,5 +1,7 @@
 //! The charts that versions install, each with its archive once that is known. A chart never changes under its version.
 
+use std::collections::HashMap;
+
 use model::{ErrorKind, Problem, Result, WallTime};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter};
@@ -7,7 +9,7 @@ use sea_orm::{ActiveValue, ColumnTrait, DatabaseTransaction, EntityTrait, IntoAc
 use crate::connect::Store;
 use crate::counter;
 use crate::entity::{chart, version};
-use crate::failure::Work;
+use crate::failure::{Failure, Work};
 use crate::register::{Layer, LayerWrite};
 use crate::setting::Written;
 
@@ -30,8 +32,19 @@ pub struct KeptArchive {
     pub source: String,
 }
 
-/// An overlay file, as it was read.
 impl Store {
+    /// SHA-256 of every archive that is recorded, by repository, name and version of its chart.
+    pub async fn recorded_archives(&self) -> Result<HashMap<[String; 3], String>> {
+        let recorded = chart::Entity::find()
+            .filter(chart::Column::ArchiveDigest.is_not_null())
+            .all(self.reader())
+            .await
+            .map_err(Failure::from)?;
+        let archives =
+            recorded.into_iter().filter_map(|row| Some(([row.repository, row.name, row.version], row.archive_digest?)));
+        Ok(archives.collect())
+    }
+
     /// Records which archive a chart is that versions install.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use crate::mariadb::Server;
+use crate::mariadb::{Client, Server};
 use crate::not_run;
 use crate::watched::Paused;
 
@@ -55,10 +55,23 @@ impl Database {
     /// When it fails, and for SQLite.
     #[track_caller]
     pub fn execute(&self, sql: &str) {
-        let address = self.url.strip_prefix("mysql://root@localhost/").expect("a database of MariaDB");
-        let (name, socket) = address.split_once("?socket=").expect("the tests' servers have a socket");
+        let (name, socket) = self.parts();
         crate::mariadb::run(socket.as_ref(), &format!("USE {name}; {sql}"))
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        let address = self.url.strip_prefix("mysql://root@localhost/").expect("a database of MariaDB");
+        address.split_once("?socket=").expect("the tests' servers have a socket")
+    }
+
+    /// Whoever writes into this table waits until the guard goes; readers do not: MariaDB only.
+    ///
+    /// # Panics
+    /// When the client does not start, and for SQLite.
+    pub fn read_only(&self, table: &str) -> Client {
+        let (name, socket) = self.parts();
+        crate::mariadb::hold(socket.as_ref(), &format!("USE {name}; LOCK TABLES {table} READ"))
     }
 
     /// Lets the server stand still until the guard goes, as one that cannot be reached.

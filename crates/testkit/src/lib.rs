@@ -12,6 +12,7 @@ mod watched;
 pub use charts::{ChartFiles, ChartRegistry, ChartRepository};
 pub use database::{Database, databases};
 pub use etcd::Etcd;
+pub use mariadb::Client;
 pub use not_run::{not_run, shared};
 pub use tool::{Tool, tool};
 pub use watched::Paused;

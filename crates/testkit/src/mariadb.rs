@@ -1,9 +1,10 @@
 //! A throw-away MariaDB server: started on demand, one per test process, reached only through a socket in its own folder.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -87,6 +88,37 @@ pub(crate) fn run(socket: &Path, sql: &str) -> Result<(), String> {
         .output()
         .map_err(|error| error.to_string())?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// A client that holds what it locked. Dropping it lets go.
+#[derive(Debug)]
+#[must_use = "what it locked is let go when this is dropped"]
+pub struct Client(Child);
+
+/// Runs SQL through the client program, and stays in its session.
+pub(crate) fn hold(socket: &Path, sql: &str) -> Client {
+    let client = find("mariadb").expect("the client `mariadb` is installed with the server");
+    let mut child = Command::new(client)
+        .args(["--no-defaults", "--user=root", "--batch", "--unbuffered", "--skip-column-names"])
+        .arg(format!("--socket={}", socket.display()))
+        .args(["--execute", &format!("{sql}; SELECT 'held'; SELECT SLEEP(600)")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the client starts");
+    let mut said = String::new();
+    let out = child.stdout.take().expect("it is a pipe");
+    BufReader::new(out).read_line(&mut said).expect("what the client says is text");
+    assert_eq!(said, "held\n", "{sql}");
+    Client(child)
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// MariaDB refuses to run as root.

@@ -213,6 +213,7 @@ pub const ROWS: &[Row] = &[
     error("charts.images_mirrored", "chart", &[41], "nodes without a way out cannot pull it")
         .after(&["store.reachable", "charts.archived"])
         .says(&["imagepullbackoff", "errimagepull", "cannot be pulled"]),
+    warning("charts.used", "chart", &[], "archives that nothing refers to take space for ever"),
     error("seed.finished", "seed", &[12], "the last seed was not applied, and nobody said so")
         .says(&["seed transaction", "rolls back half way"]),
     warning("seed.defaults_applied", "seed", &[31], "the installation is not what its seed says")

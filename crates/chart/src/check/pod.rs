@@ -75,6 +75,20 @@ pub(super) fn unknown_registries(scene: &Scene<'_>) -> Judged {
     })
 }
 
+/// A part after the registry that looks like a host, and is not the image's own name.
+pub(super) fn glued_images(scene: &Scene<'_>) -> Judged {
+    let is_host = |part: &str| part.contains(':') || part.contains('.');
+    let glued = containers(scene).into_iter().filter(|container| {
+        let parts: Vec<&str> = container.text("image").split('/').collect();
+        parts.len() > 3 && is_host(parts[0]) && parts[1..parts.len() - 1].iter().any(|part| is_host(part))
+    });
+    Ok(glued
+        .map(|container| {
+            container.spot("image", format!("`{}`", container.text("image"))).expected("one registry, at the beginning")
+        })
+        .collect())
+}
+
 /// What a rule expects in the place of each image, with the fix.
 fn images(scene: &Scene<'_>, judge: impl Fn(&Scene<'_>, &str) -> Option<(String, String)>) -> Judged {
     if !scene.mirrors.know_images() {

@@ -38,6 +38,13 @@ pub(super) const RULES: &[Rule] = &[
         judge: pod::unknown_registries,
     },
     Rule {
+        code: "chart.image_two_registries",
+        severity: Severity::Warning,
+        message: "an image's reference names a second registry behind the first, as when a chart joins two values that both have one",
+        fix: "give the registry in one value and the bare repository in the other",
+        judge: pod::glued_images,
+    },
+    Rule {
         code: "chart.load_balancer",
         severity: Severity::Error,
         message: "a Service of type LoadBalancer is never ready where nothing provides one, and waiting for it hangs",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use chart::{Archive, Helm, Mirror, Mirrors, fetch};
+use chart::{Archive, Helm, Mirror, Mirrors, fetch, look_up};
 use testkit::{ChartFiles, ChartRegistry, ChartRepository};
 
 use crate::{block_on, helms};
@@ -27,6 +27,11 @@ fn refused(helm: &Helm, mirrors: &Mirrors, from: [&str; 3], code: &str) -> model
     let [repository, chart, version] = from;
     let problem = block_on(fetch(helm, mirrors, repository, chart, version)).expect_err(code);
     assert_eq!(problem.code, code, "{problem}");
+    // Whether it is published is answered without its archive, in the same words.
+    if ["chart.version_not_found", "chart.not_in_repository", "chart.no_index"].contains(&code) {
+        let asked = block_on(look_up(helm, mirrors, repository, chart, version)).expect_err(code);
+        assert_eq!(asked.to_string(), problem.to_string());
+    }
     problem
 }
 
@@ -51,6 +56,7 @@ fn a_chart_comes_from_a_classic_repository_at_its_exact_version() {
         assert_eq!(fetched.archive.digest, Archive::read(&packed).unwrap().digest);
         assert_eq!(fetched.from, format!("{url}/shop-1.2.3.tgz"));
         block_on(fetch(&helm, &rules, public, "shop", "2.0.0-rc.1")).unwrap();
+        block_on(look_up(&helm, &rules, public, "shop", "1.2.3")).unwrap();
 
         let problem = refused(&helm, &rules, [public, "shop", "1.2.4"], "chart.version_not_found");
         assert_eq!(problem.expected.as_deref(), Some("a published version: 1.3.0, 1.2.3, 2.0.0-rc.1, 1.2.0"));
@@ -87,6 +93,7 @@ fn a_chart_comes_from_a_registry_which_has_no_index() {
         let fetched = block_on(fetch(&helm, &rules, public, "shop", "1.2.3")).unwrap();
         assert_eq!((fetched.bytes, fetched.from), (packed, format!("{url}/shop")));
         block_on(fetch(&helm, &rules, public, "shop", "1.3.0+build.7")).unwrap();
+        block_on(look_up(&helm, &rules, public, "shop", "1.2.3")).unwrap();
         let problem = refused(&helm, &rules, [public, "shop", "1.2.4"], "chart.version_not_found");
         assert_eq!(problem.expected.as_deref(), Some("a published version: 1.3.0+build.7"));
         refused(&helm, &rules, [public, "cart", "1.2.3"], "chart.version_not_found");
@@ -115,6 +122,24 @@ fn what_cannot_be_asked_for_is_told_with_its_fix() {
         for name in ["--untar", "", "../shop", "a b"] {
             refused(&helm, &none, ["https://charts.example", name, "1.2.3"], "chart.name_malformed");
         }
+    }
+}
+
+/// Whoever takes a connection and says nothing is named when the time is up, whichever way is asked.
+#[test]
+fn a_repository_that_is_silent_is_told_in_time() {
+    for (_, program) in helms("a repository that is silent") {
+        let helm = Helm::find(Some(&program), std::time::Duration::from_secs(1)).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let start = std::time::Instant::now();
+        for place in [format!("http://{address}"), format!("oci://{address}/charts")] {
+            let problem = refused(&helm, &Mirrors::default(), [&place, "shop", "1.2.3"], "chart.repository_silent");
+            assert!(problem.place.unwrap().starts_with(&place));
+            let asked = block_on(look_up(&helm, &Mirrors::default(), &place, "shop", "1.2.3")).unwrap_err();
+            assert_eq!(asked.code, "chart.repository_silent");
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
     }
 }
 

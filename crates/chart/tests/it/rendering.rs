@@ -80,6 +80,11 @@ fn each_rule_finds_what_it_is_for_and_nothing_else() {
         ),
         ("chart.image_registry_unknown", container(json!({"image": "gcr.io/shop/web:1"})), "mirror.local/hub, quay.io"),
         (
+            "chart.image_two_registries",
+            container(json!({"image": "mirror.local/hub/registry.example/y/rabbitmq:4"})),
+            "expected one registry",
+        ),
+        (
             "chart.load_balancer",
             json!({"service": {"type": "LoadBalancer"}}),
             "Service web (shop/templates/service.yaml): spec.type",
@@ -133,6 +138,7 @@ fn each_rule_finds_what_it_is_for_and_nothing_else() {
         // What looks alike and is in order.
         for values in [
             container(json!({"image": "quay.io/shop/web:1"})),
+            container(json!({"image": "mirror.local/hub/shop/web.v2:1.2.3"})),
             container(json!({"command": ["frontend"], "workingDir": "/srv"})),
             container(json!({"command": ["./frontend"]})),
             container(json!({"env": [{"name": "SELF", "value": "http://localhost:8080"}]})),

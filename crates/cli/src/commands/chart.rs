@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use api::chart::{Chart, CheckState, InstallReply, InstallRequest, Release, RenderCheck};
+use api::chart::{Chart, CheckState, InstallReply, InstallRequest, Release, RenderCheck, UnusedArchive};
 use clap::{Args, Subcommand};
 use client::Client;
-use model::{ErrorKind, Problem};
+use model::{ErrorKind, Problem, counted};
 
 use super::Done;
+use crate::args::Consent;
 use crate::error::Exit;
 use crate::output::{Column, Format, or_dash};
 use crate::session::{Session, read_file};
@@ -28,6 +29,11 @@ pub enum Command {
         /// The archive, as `helm package` makes it
         #[arg(long, value_name = "FILE")]
         tgz: PathBuf,
+    },
+    /// Take away archives that no version and no release refers to, an hour and more after they were kept
+    Prune {
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Install a system's chart in a slot that nobody uses
     ///
@@ -78,6 +84,8 @@ const CHARTS: &[Column<Chart>] = &[
     ("REPOSITORY", |c| c.repo_url.clone()),
 ];
 
+const UNUSED: &[Column<UnusedArchive>] = &[("DIGEST", |a| a.digest.clone()), ("BYTES", |a| a.size.to_string())];
+
 const RELEASES: &[Column<Release>] = &[
     ("NAMESPACE", |r| r.namespace.clone()),
     ("CHART", |r| format!("{} {}", r.chart, r.chart_version)),
@@ -96,6 +104,14 @@ pub fn run(command: Command, session: &Session) -> Done {
             let kept = client.keep_chart(&archive(&tgz)?)?;
             let chart = client.attach_chart(&name, &kept.digest)?;
             session.out.items(&[chart], CHARTS)?;
+        }
+        Command::Prune { consent } => {
+            let unused = client.unused_charts()?;
+            if !unused.is_empty() {
+                let bytes: i64 = unused.iter().map(|archive| archive.size).sum();
+                session.confirm(&consent, &format!("take {} away, {bytes} bytes", counted(unused.len(), "archive")))?;
+            }
+            session.out.items(&client.prune_charts()?, UNUSED)?;
         }
         Command::Install(arguments) => return install(&arguments, &client, session),
     }

@@ -1,5 +1,7 @@
 //! `pedestal helm`: what a version of a pedestal is installed with, changing it, and whether its chart is in order.
 
+use std::collections::BTreeMap;
+
 use api::chart::{ChartFinding, CheckState, HelmConfig, HelmParameter, HelmRequest, VerifyRequest};
 use clap::{Args, Subcommand};
 use model::{ErrorKind, Problem};
@@ -169,6 +171,11 @@ fn verify(code: &str, version: Option<String>, session: &Session) -> Done {
         let findings: Vec<ChartFinding> = report.problem.iter().chain(&report.check.findings).cloned().collect();
         if !findings.is_empty() {
             session.out.table(&findings, FINDINGS)?;
+        }
+        let set: BTreeMap<&String, &String> = findings.iter().flat_map(|finding| &finding.set).collect();
+        if !set.is_empty() {
+            let words: String = set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
+            session.out.say(format!("values that put it right: aegisctl pedestal helm set {code}{words}"));
         }
         for skipped in &report.check.skipped {
             session.out.say(format!("not judged: {skipped}"));

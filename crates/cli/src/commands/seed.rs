@@ -104,6 +104,9 @@ pub enum Command {
         /// Compare with the seed in this folder instead of the installation; needs no server
         #[arg(long, value_name = "PATH")]
         against: Option<PathBuf>,
+        /// Ask the repositories of the seed's charts whether these are published at their exact versions
+        #[arg(long, conflicts_with = "against")]
+        charts: bool,
     },
     /// Bring the installation to a seed and prove that it is live
     Apply(Box<ApplyArguments>),
@@ -151,7 +154,9 @@ fn commit(revision: &SeedRevision) -> String {
 pub fn offline(command: &Command, out: &Output) -> Option<Done> {
     match command {
         Command::Lint(from) => Some(lint(from, out)),
-        Command::Plan { from, system, against: Some(against) } => Some(compare(from, against, system.as_deref(), out)),
+        Command::Plan { from, system, against: Some(against), .. } => {
+            Some(compare(from, against, system.as_deref(), out))
+        }
         _ => None,
     }
 }
@@ -162,7 +167,7 @@ pub fn run(command: Command, session: &Session) -> Done {
     }
     match command {
         Command::Lint(_) => unreachable!("it is done without a session"),
-        Command::Plan { from, system, .. } => plan(&from, system, session),
+        Command::Plan { from, system, charts, .. } => plan(&from, system, charts, session),
         Command::Apply(arguments) => apply(*arguments, session),
         Command::Drift { system } => drift(system, session),
         Command::Proof(arguments) => prove(&arguments, session),
@@ -229,13 +234,20 @@ fn different(same: bool) -> Exit {
     if same { Exit::Success } else { Exit::WorkflowFailed }
 }
 
-fn plan(from: &From, system: Option<String>, session: &Session) -> Done {
+fn plan(from: &From, system: Option<String>, charts: bool, session: &Session) -> Done {
     let (source, _) = checked(&from.seed, from.env.as_deref(), &session.out)?;
-    let reply = session.client()?.seed_plan(&PlanRequest { env: source.env, files: source.files, system })?;
+    let (client, request) = (session.client()?, PlanRequest { env: source.env, files: source.files, system });
+    let mut reply = client.seed_plan(&request)?;
+    if charts {
+        reply.charts = client.seed_charts(&request)?;
+    }
     for warning in &reply.warnings {
         session.out.say(format!("warning: {warning}"));
     }
     show::plan(&reply.plan, &reply, &session.out)?;
+    if session.out.format == Format::Table {
+        session.out.write(&show::charts_text(&reply.charts))?;
+    }
     Ok(different(reply.plan.is_same()))
 }
 

@@ -11,7 +11,7 @@ use crate::round::{self, FAULT, submission, text};
 
 /// A command in a mount namespace of its own, in which a file system in memory lies on `folder`; nothing when this
 /// machine does not allow that, which is listed.
-fn mounted(test: &str, folder: &Path, options: &str, command: &Command) -> Option<Command> {
+pub fn mounted(test: &str, folder: &Path, options: &str, command: &Command) -> Option<Command> {
     std::fs::create_dir_all(folder).unwrap();
     let probe = finish(Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "tmpfs"]).arg(folder));
     if probe.code != 0 {
@@ -38,14 +38,14 @@ fn a_read_only_or_full_folder_is_named() {
 }
 
 /// Calls of `aegisctl` to a daemon whose token file only it can see.
-struct Caller<'a> {
-    site: &'a Site,
-    server: String,
-    token: String,
+pub struct Caller<'a> {
+    pub site: &'a Site,
+    pub server: String,
+    pub token: String,
 }
 
 impl Caller<'_> {
-    fn ctl(&self, arguments: &[&str]) -> Ran {
+    pub fn ctl(&self, arguments: &[&str]) -> Ran {
         self.site.ctl(&[&["--server", &self.server, "--token", &self.token][..], arguments].concat())
     }
 

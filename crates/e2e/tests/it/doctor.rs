@@ -76,13 +76,13 @@ projects:
 }
 
 /// What is not in order: ids and checks.
-fn odd(site: &Site) -> Vec<Value> {
+pub fn odd(site: &Site) -> Vec<Value> {
     let report = site.ctl(&["doctor"]).json();
     let checks = report["checks"].as_array().unwrap().clone();
     checks.into_iter().filter(|check| check["state"] == "failed" || check["state"] == "warning").collect()
 }
 
-fn until_healthy(site: &Site, after: &str) {
+pub fn until_healthy(site: &Site, after: &str) {
     let mut last = Vec::new();
     let healthy = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         until("everything is in order", SOON, || {
@@ -94,7 +94,7 @@ fn until_healthy(site: &Site, after: &str) {
 }
 
 /// Waits until this check is the only one that finds something; the check.
-fn until_only(site: &Site, id: &str) -> Value {
+pub fn until_only(site: &Site, id: &str) -> Value {
     let mut last = Vec::new();
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         until("the planted failure is found, and no other", SOON, || {
@@ -106,7 +106,7 @@ fn until_only(site: &Site, id: &str) -> Value {
 }
 
 /// A command as it was printed, by a shell that finds our programs.
-fn run_as_printed(site: &Site, line: &str) {
+pub fn run_as_printed(site: &Site, line: &str) {
     let folder = program("aegisctl").parent().unwrap().to_owned();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = site.command("aegisctl");

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::process::{Site, finish, until};
 use testkit::{Tool, tool};
 
+use crate::doctor::{self, run_as_printed};
 use crate::otlp::{http, receiver};
 use crate::otlp_collector::{Collector, thrift_batch};
 use crate::round::seeds;
@@ -213,6 +214,20 @@ fn telemetry_in_clickhouse_is_judged_as_that_in_the_embedded_store() {
     assert_eq!(report["source"], format!("clickhouse://127.0.0.1:{}/otel", clickhouse.port));
     assert_eq!(odd(&site), Vec::<Value>::new());
 
+    // An exporter that writes elsewhere: the printed fix renders one that does not, and what was written there goes.
+    clickhouse.run("CREATE DATABASE default2");
+    clickhouse.run("CREATE TABLE default2.otel_traces (TraceId String) ENGINE = MergeTree ORDER BY TraceId");
+    clickhouse.run("INSERT INTO default2.otel_traces VALUES ('a')");
+    let found = doctor::odd(&site);
+    assert_eq!(found.iter().map(|check| check["id"].clone()).collect::<Vec<_>>(), [json!("telemetry.database_right")]);
+    let observed = found[0]["observed"].as_str().unwrap();
+    assert!(observed.contains("`default2` has 1 record"), "{observed}");
+    let fix = found[0]["fix"].as_str().unwrap();
+    assert_eq!(fix, format!("aegisctl otel render sn --clickhouse {to}"));
+    run_as_printed(&site, fix);
+    clickhouse.run("DROP DATABASE default2");
+    assert_eq!(doctor::odd(&site), Vec::<Value>::new());
+
     // A service that does not say its pod, in both places.
     application(&sdk, &collector, "k8s.namespace.name=sn0,service.name=text-service");
     let lacks_pod = |report: &Value| {
@@ -234,12 +249,6 @@ fn telemetry_in_clickhouse_is_judged_as_that_in_the_embedded_store() {
     assert_eq!(reports[0], reports[1]);
     assert_eq!(odd(&site).iter().map(|check| check["id"].clone()).collect::<Vec<_>>(), [json!("telemetry.complete")]);
 
-    // An exporter that writes elsewhere.
-    clickhouse.run("CREATE DATABASE default2");
-    clickhouse.run("CREATE TABLE default2.otel_traces (TraceId String) ENGINE = MergeTree ORDER BY TraceId");
-    clickhouse.run("INSERT INTO default2.otel_traces VALUES ('a')");
-    let check = odd(&site).into_iter().find(|check| check["id"] == "telemetry.database_right").unwrap();
-    assert!(check["observed"].as_str().unwrap().contains("`default2` has 1 record"), "{check:#}");
     collector.stop();
     daemon.stop();
     embedded.stop();

@@ -2,6 +2,8 @@
 
 mod install;
 mod look;
+mod publication;
+mod unused;
 
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use ::store::{ContainerKind, KeptArchive, NewContainer, Version};
 use api::chart::{ArchiveState, AttachRequest, Chart, ChartArchive};
 use model::{ErrorKind, Problem, Result};
 use serde_json::Value;
+
+pub(super) use publication::Named;
 
 use super::App;
 use super::release::newest;
@@ -171,8 +175,30 @@ impl App {
     /// must be there; elsewhere they are fetched only where a mirror rule says from where, and what cannot be is told.
     ///
     /// # Errors
-    /// Those of fetching, on a cluster that needs charts.
+    /// Those of fetching, on a cluster that needs charts; nothing that was fetched until then stays.
     pub(super) async fn fetch_charts(&self, containers: &mut [NewContainer]) -> Result<Vec<String>> {
+        match self.fetch_each(containers).await {
+            Ok(told) => Ok(told),
+            Err(problem) => Err(self.undo_fetched(containers, problem).await),
+        }
+    }
+
+    /// Takes away what was fetched for a change that came to nothing, and says so in the problem that it came to nothing with.
+    pub(super) async fn undo_fetched(&self, containers: &[NewContainer], mut problem: Problem) -> Problem {
+        let charts = containers.iter().flat_map(|one| &one.versions).filter_map(|version| version.chart.as_ref());
+        let kept: Vec<(String, String)> = charts
+            .filter_map(|chart| {
+                Some((chart.archive.as_ref()?.digest.clone(), format!("{} {}", chart.name, chart.version)))
+            })
+            .collect();
+        let undone = self.undo_kept(&kept).await;
+        if !undone.is_empty() {
+            problem.message.push_str(&format!("; undone: {}", undone.join(", ")));
+        }
+        problem
+    }
+
+    async fn fetch_each(&self, containers: &mut [NewContainer]) -> Result<Vec<String>> {
         let needs_chart = self.cluster().info().needs_chart;
         let mut told = Vec::new();
         for container in containers.iter_mut().filter(|one| one.kind == ContainerKind::Pedestal) {
@@ -187,7 +213,7 @@ impl App {
                 };
                 let known = layers.chart.iter().find(same).and_then(|known| known.archive_digest.clone());
                 let whole = known.is_some_and(|digest| matches!(self.charts().state(&digest), Kept::Whole(_)));
-                if whole || !(needs_chart || self.chart_options().mirrors.names_chart(&chart.repository)) {
+                if whole || !self.fetches_from(&chart.repository) {
                     continue;
                 }
                 match self.fetch(&chart.repository, &chart.name, &chart.version).await {

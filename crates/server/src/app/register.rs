@@ -45,7 +45,10 @@ impl App {
             warnings.extend(self.fetch_charts(&mut registration.containers).await?);
         }
         let options = RegisterOptions { force: request.force, dry_run: request.dry_run };
-        let registered = self.store().register_system(&registration, options, BY).await?;
+        let registered = match self.store().register_system(&registration, options, BY).await {
+            Ok(registered) => registered,
+            Err(problem) => return Err(self.undo_fetched(&registration.containers, problem).await),
+        };
         if !request.dry_run {
             self.reserve_namespaces().await?;
         }

@@ -8,12 +8,14 @@ mod proof;
 pub(super) use proof::number_of;
 pub mod rows;
 
-use ::seed::{Checked, Object, Plan, Seed, State};
+use ::seed::{Change, Checked, Object, ObjectKind, Plan, Seed, State, field};
 use ::store::SeedLive;
+use api::chart::Lookup;
 use api::seed::{Commit, DriftReply, PlanReply, PlanRequest, SeedQuery, SeedRevision, SeedRevisionDetail};
 use model::{ErrorKind, Problem, Result};
 
 use super::App;
+use super::chart::Named;
 
 /// A seed that was found right, with what it declares.
 struct Wanted {
@@ -107,6 +109,24 @@ fn require_system(seed: &Seed, code: &str) -> Result<()> {
     Err(Problem::unknown("seed.system_unknown", "system of the seed", code, known))
 }
 
+/// The charts of the versions that runs may install, of those whose name (`pedestal ts 1.0.0`) is meant.
+fn named(wanted: &State, is_meant: impl Fn(&str) -> bool) -> Vec<Named> {
+    let versions = wanted.objects.iter().filter(|(id, object)| id.kind == ObjectKind::Version && object.is_enabled());
+    let meant = versions.filter(|(id, object)| !object.text(field::CHART).is_empty() && is_meant(&id.name));
+    meant
+        .map(|(id, object)| {
+            let text = |name: &str| object.text(name).to_owned();
+            Named {
+                system: object.system.clone().unwrap_or_default(),
+                pedestal_version: id.name.rsplit_once(' ').map_or("", |(_, version)| version).to_owned(),
+                repository: text(field::REPO_URL),
+                name: text(field::CHART),
+                version: text(field::CHART_VERSION),
+            }
+        })
+        .collect()
+}
+
 impl App {
     /// Compares a seed with the installation. Nothing is written.
     ///
@@ -115,12 +135,29 @@ impl App {
     pub async fn seed_plan(&self, request: &PlanRequest) -> Result<PlanReply> {
         let wanted = Wanted::read(&request.files, request.system.as_deref())?;
         let present = Present::read(&self.store().seed_live().await?, request.system.as_deref())?;
+        let plan = Plan::of(&present.base, &wanted.state, &present.live);
+        let is_touched = |name: &str| {
+            let same = |change: &Change| change.object == ObjectKind::Version && change.name == name;
+            plan.changes.iter().any(same)
+        };
+        let charts = named(&wanted.state, is_touched);
         Ok(PlanReply {
-            plan: Plan::of(&present.base, &wanted.state, &present.live),
+            charts: self.look_up_charts(charts, false).await?,
+            plan,
             revision: self.store().newest_seed_revision().await?,
             warnings: wanted.warnings(),
             digest: wanted.seed.digest,
         })
+    }
+
+    /// Whether the charts of a seed are published at their exact versions: those that are not kept are asked for where they are
+    /// published.
+    ///
+    /// # Errors
+    /// Every error of the seed, with its file and line; `seed.system_unknown`.
+    pub async fn seed_charts(&self, request: &PlanRequest) -> Result<Vec<Lookup>> {
+        let wanted = Wanted::read(&request.files, request.system.as_deref())?;
+        self.look_up_charts(named(&wanted.state, |_| true), true).await
     }
 
     /// What differs from the seed that was applied last.

@@ -2,7 +2,7 @@
 
 use api::chart::{
     AttachRequest, Chart, ChartArchive, ChartReport, HelmConfig, HelmRequest, InstallReply, InstallRequest, Release,
-    VerifyRequest, VersionQuery,
+    UnusedArchive, VerifyRequest, VersionQuery,
 };
 use api::{Envelope, ErrorData};
 use axum::Extension;
@@ -17,6 +17,18 @@ use crate::reply::{Answer, Reply};
 #[utoipa::path(post, path = "/charts", tag = "charts", request_body(content = Vec<u8>, content_type = "application/gzip"), responses((status = 201, body = Envelope<ChartArchive>), (status = 400, body = Envelope<ErrorData>)))]
 pub async fn keep(State(app): State<App>, Archive(bytes): Archive) -> Answer<ChartArchive> {
     Ok(Reply::created(app.keep_chart(bytes).await?))
+}
+
+/// Archives that no version and no release refers to, an hour and more after they were kept
+#[utoipa::path(get, path = "/charts/unused", tag = "charts", responses((status = 200, body = Envelope<Vec<UnusedArchive>>)))]
+pub async fn unused(State(app): State<App>) -> Answer<Vec<UnusedArchive>> {
+    Ok(Reply::ok(app.unused_charts().await?))
+}
+
+/// Take those archives away
+#[utoipa::path(delete, path = "/charts/unused", tag = "charts", responses((status = 200, body = Envelope<Vec<UnusedArchive>>)))]
+pub async fn prune(State(app): State<App>) -> Answer<Vec<UnusedArchive>> {
+    Ok(Reply::ok(app.prune_charts().await?))
 }
 
 /// The chart of each version of a system's pedestal, newest first

@@ -1,5 +1,6 @@
 //! Seeds: the declared state of the installation.
 
+use api::chart::Lookup;
 use api::seed::{
     ApplyReply, ApplyRequest, DriftReply, ExportReply, PlanReply, PlanRequest, Proof, RestartReply, SeedQuery,
     SeedRevision, SeedRevisionDetail,
@@ -17,6 +18,12 @@ use crate::reply::{Answer, Reply};
 #[utoipa::path(post, path = "/seeds/plan", tag = "seeds", request_body = PlanRequest, responses((status = 200, body = Envelope<PlanReply>), (status = 400, body = Envelope<ErrorData>)))]
 pub async fn plan(State(app): State<App>, Body(request): Body<PlanRequest>) -> Answer<PlanReply> {
     Ok(Reply::ok(app.seed_plan(&request).await?))
+}
+
+/// Ask the repositories of a seed's charts whether they are published at their exact versions; nothing is written
+#[utoipa::path(post, path = "/seeds/charts", tag = "seeds", request_body = PlanRequest, responses((status = 200, body = Envelope<Vec<Lookup>>), (status = 400, body = Envelope<ErrorData>)))]
+pub async fn charts(State(app): State<App>, Body(request): Body<PlanRequest>) -> Answer<Vec<Lookup>> {
+    Ok(Reply::ok(app.seed_charts(&request).await?))
 }
 
 /// Bring the installation to a seed: everything that was agreed to, or nothing

@@ -1,7 +1,7 @@
 //! Charts of a registered system: handed over, fetched, looked at, installed; and values that an operator sets.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::chart::{ArchiveState, CheckState, HelmRequest, InstallRequest, VerifyRequest};
@@ -30,15 +30,19 @@ fn trainticket(version: &str) -> ChartFiles {
 }
 
 /// A server whose mirror of the public repository is on loopback.
-fn world(helm: &std::path::Path, repository: &ChartRepository) -> World {
+fn world(helm: &Path, repository: &ChartRepository) -> World {
+    World::start_with(options(helm, repository))
+}
+
+fn options(helm: &Path, repository: &ChartRepository) -> impl FnOnce(&Path) -> ChartOptions {
     let (helm, to) = (helm.to_owned(), repository.url());
-    World::start_with(|folder| ChartOptions {
+    move |folder| ChartOptions {
         folder: folder.join("charts"),
         helm: Some(helm),
         limit: Duration::from_secs(60),
         mirrors: Mirrors::new(vec![Mirror { from: REPOSITORY.into(), to, plain_http: false, transparent: false }]),
         platforms: Vec::new(),
-    })
+    }
 }
 
 fn code<T: std::fmt::Debug>(answer: Result<T, Failure>) -> String {
@@ -118,6 +122,69 @@ fn a_registered_chart_is_fetched_kept_and_told_when_it_changes() {
     assert_eq!(code(client.attach_chart("ts", &refused.digest)), "chart.digest_differs");
     let kept = client.keep_chart(&packed).unwrap();
     assert_eq!(client.attach_chart("ts", &kept.digest).unwrap().state, ArchiveState::Kept);
+}
+
+/// Our own seed with these versions of the pedestal, and of its chart, besides.
+fn seed_with(versions: &[(&str, &str)]) -> std::collections::BTreeMap<String, String> {
+    let mut files = own_seed();
+    let data = files.get_mut("data.yaml").unwrap();
+    for (version, chart) in versions {
+        let more = format!(
+            "      - name: {version}\n        status: 1\n        helm_config: {{version: {chart}, chart_name: {CHART}, repo_name: \
+             train-ticket, repo_url: '{REPOSITORY}', status: 1, values: []}}\n\nprojects:\n"
+        );
+        *data = data.replacen("projects:\n", &more, 1);
+    }
+    files
+}
+
+/// Where releases are installed from archives, a chart that cannot be had leaves nothing of a registration or of a seed.
+#[test]
+fn a_chart_that_cannot_be_fetched_undoes_a_registration_and_a_seed() {
+    let test = "a chart that cannot be fetched undoes a registration and a seed";
+    let Some(helm) = tool(test, Tool::Helm4) else { return };
+    let repository = ChartRepository::start();
+    let publish = |version: &str| {
+        let packed = trainticket(version).package(&helm);
+        repository.publish(&helm, &[(&format!("trainticket-{version}.tgz"), &packed)], None);
+    };
+    publish(VERSION);
+    let world = World::start_needy(options(&helm, &repository));
+    let client = world.client();
+    let archives = || fs::read_dir(world.folder.path().join("charts")).map_or(0, Iterator::count);
+
+    let nothing = (0, 0, 0, 0);
+    let count = || {
+        let settings = client.settings(&serde_json::from_value(json!({"prefix": "injection.system.ts."})).unwrap());
+        let containers = world.block_on(world.store.containers(None)).unwrap();
+        let systems = client.systems(api::PageQuery::default()).unwrap();
+        (systems.pagination.total, settings.unwrap().pagination.total, containers.len(), archives())
+    };
+    assert_eq!(count(), nothing);
+    let wanted = request("ts", "demo", seed_with(&[("1.1.0", "0.4.7")]));
+    let refused = client.register(&wanted).unwrap_err().problem;
+    assert_eq!(refused.code, "chart.version_not_found");
+    assert!(refused.message.ends_with("undone: the fetched archive of trainticket 0.4.6"), "{}", refused.message);
+    assert_eq!(count(), nothing);
+    let apply = |files| ApplyRequest { env: "demo".into(), files, ..ApplyRequest::default() };
+    assert_eq!(code(client.seed_apply(&apply(wanted.files.clone()))), "chart.version_not_found");
+    assert_eq!((count(), client.seed_history().unwrap()), (nothing, vec![]));
+
+    // Published, the same registration goes through, with both charts kept.
+    publish("0.4.7");
+    client.register(&wanted).unwrap();
+    assert_eq!(layer(&client).0, LayerState::Ok);
+    let registered = count();
+    assert_eq!(registered.3, 2);
+    // What the store refuses undoes what was fetched for it before.
+    publish("0.4.8");
+    let newer = request("ts", "demo", seed_with(&[("1.1.0", "0.4.7"), ("1.2.0", "0.4.8")]));
+    let refused = client.register(&newer).unwrap_err().problem;
+    assert_eq!(refused.code, "system.already_registered");
+    assert!(refused.message.ends_with("undone: the fetched archive of trainticket 0.4.8"), "{}", refused.message);
+    assert_eq!(count(), registered);
+    client.register(&RegisterRequest { force: true, ..newer }).unwrap();
+    assert_eq!(archives(), 3);
 }
 
 #[test]

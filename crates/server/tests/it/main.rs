@@ -5,7 +5,9 @@
 mod access;
 mod charts;
 mod http;
+mod needy;
 mod project;
 mod register;
+mod small_inputs;
 mod submit;
 mod world;

@@ -13,6 +13,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use crate::needy::Needy;
+
 /// With this variable the whole suite runs on MariaDB, with its settings in etcd; without it on SQLite alone.
 const SERVERS: &str = "AEGIS_TEST_SERVERS";
 
@@ -60,10 +62,23 @@ impl World {
 
     /// With charts kept and fetched as `charts` says; it gets the data folder.
     pub fn start_with(charts: impl FnOnce(&Path) -> ChartOptions) -> Self {
+        Self::start_on(|cluster| Arc::new(cluster), charts)
+    }
+
+    /// The same on a cluster that installs from fetched archives.
+    pub fn start_needy(charts: impl FnOnce(&Path) -> ChartOptions) -> Self {
+        Self::start_on(|cluster| Arc::new(Needy(cluster)), charts)
+    }
+
+    fn start_on(
+        cluster: impl FnOnce(sim::SimCluster) -> Arc<dyn cluster::Cluster>,
+        charts: impl FnOnce(&Path) -> ChartOptions,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runtime = Runtime::new().unwrap();
         let servers = std::env::var_os(SERVERS).is_some_and(|value| !value.is_empty()).then(Servers::start);
-        let (address, store, stop) = runtime.block_on(serve(folder.path(), servers.as_ref(), charts(folder.path())));
+        let (address, store, stop) =
+            runtime.block_on(serve(folder.path(), servers.as_ref(), cluster, charts(folder.path())));
         Self { folder, _servers: servers, address, store, runtime, stop: Some(stop) }
     }
 
@@ -143,6 +158,7 @@ fn systems(folder: &Path) -> PathBuf {
 async fn serve(
     folder: &Path,
     servers: Option<&Servers>,
+    cluster: impl FnOnce(sim::SimCluster) -> Arc<dyn cluster::Cluster>,
     charts: ChartOptions,
 ) -> (String, store::Store, oneshot::Sender<()>) {
     let file = format!("sqlite:{}", folder.join("aegis.db").display());
@@ -155,11 +171,12 @@ async fn serve(
     let incarnation = store::IncarnationId::random();
     let catalog = Arc::new(system::Catalog::with_folder(&systems(folder)).unwrap());
     let signals = telemetry::SignalStore::open(folder.join("telemetry")).unwrap();
-    let cluster = sim::SimCluster::open(&folder.join("sim"), Arc::clone(&catalog), Arc::new(signals.clone())).unwrap();
+    let simulated =
+        sim::SimCluster::open(&folder.join("sim"), Arc::clone(&catalog), Arc::new(signals.clone())).unwrap();
     let app = server::App::new(server::Parts {
         store: store.clone(),
         catalog,
-        cluster: Arc::new(cluster),
+        cluster: cluster(simulated),
         signals,
         clickhouse: None,
         packs: folder.join("packs"),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use api::chart::{Lookup, LookupState};
 use api::seed::{ApplyReply, Change, ChangeKind, Consent, Hop, Plan, Proof};
 use client::Failure;
 use model::counted;
@@ -60,6 +61,33 @@ pub fn plan_text(plan: &Plan) -> String {
     let counts: Vec<String> = plan.counts().iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let counts = if counts.is_empty() { "no difference".to_owned() } else { counts.join(", ") };
     put(&mut text, format_args!("\nPlan {}: {counts}\n", plan.hash));
+    text
+}
+
+/// Whether the charts can be had; nothing where there is none.
+pub fn charts_text(charts: &[Lookup]) -> String {
+    let mut text = String::new();
+    if !charts.is_empty() {
+        text.push_str("\nCharts\n");
+    }
+    for chart in charts {
+        let (name, place) = (format!("{} {}", chart.name, chart.version), &chart.repo_url);
+        put(
+            &mut text,
+            format_args!(
+                "  {} {} {}: {name} of {place}\n",
+                if chart.state == LookupState::NotPublished { '!' } else { ' ' },
+                chart.system,
+                chart.pedestal_version
+            ),
+        );
+        let words = match (chart.state, &chart.reason) {
+            (LookupState::NotAsked, _) => "not asked; `--charts` asks its repository".to_owned(),
+            (state, Some(reason)) => format!("{}: {reason}", state.as_str()),
+            (state, None) => state.as_str().to_owned(),
+        };
+        put(&mut text, format_args!("      {words}\n"));
+    }
     text
 }
 

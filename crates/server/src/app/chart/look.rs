@@ -109,7 +109,11 @@ impl App {
             (0, _) => CheckState::Warnings,
             _ => CheckState::Failed,
         };
-        let told = |finding: &::chart::Finding| with_origin(told(&finding.problem, finding.severity), &leaves);
+        let told = |finding: &::chart::Finding| {
+            let mut told = with_origin(told(&finding.problem, finding.severity), &leaves);
+            told.set = set_right(&told, &leaves).into_iter().collect();
+            told
+        };
         Ok(RenderCheck {
             state,
             reason: None,
@@ -154,6 +158,32 @@ fn with_origin(mut finding: ChartFinding, leaves: &[::seed::Leaf]) -> ChartFindi
     finding
 }
 
+/// The one value with which a finding would not be there, where it is plain which that is.
+fn set_right(finding: &ChartFinding, leaves: &[::seed::Leaf]) -> Option<(String, String)> {
+    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
+    let texts = leaves.iter().filter_map(|leaf| Some((leaf.path.as_str(), leaf.value.as_str()?)));
+    let found: Vec<(&str, String)> = match finding.code.as_str() {
+        "chart.image_not_mirrored" => {
+            let (image, mirrored) = (quoted(&finding.found)?, quoted(finding.expected.as_deref()?)?);
+            let repository = image.rsplit('/').next()?.split([':', '@']).next()?.to_owned();
+            // The whole reference, or what stands before a tag that is a value of its own.
+            let begins = |text: &str| {
+                let rest = image.strip_prefix(text).filter(|rest| rest.is_empty() || rest.starts_with([':', '@']))?;
+                text.contains(&repository).then(|| mirrored.strip_suffix(rest).map(str::to_owned))?
+            };
+            texts.filter_map(|(path, text)| Some((path, begins(text)?))).collect()
+        }
+        "chart.load_balancer" => {
+            texts.filter(|(_, text)| *text == "LoadBalancer").map(|(path, _)| (path, "ClusterIP".to_owned())).collect()
+        }
+        _ => return None,
+    };
+    match found.as_slice() {
+        [(path, value)] => Some(((*path).to_owned(), value.clone())),
+        _ => None,
+    }
+}
+
 pub(super) fn not_checked(reason: String) -> RenderCheck {
     RenderCheck {
         state: CheckState::NotChecked,
@@ -174,6 +204,7 @@ fn told(problem: &Problem, severity: Severity) -> ChartFinding {
         found: problem.found.clone().unwrap_or_default(),
         expected: problem.expected.clone(),
         fix: problem.fix.clone(),
+        set: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,13 +1,17 @@
 //! Charts: declared, addressed, archived, published, and what they render to.
 
+use std::collections::BTreeMap;
+
 use ::chart::Kept;
 use ::seed::VersionOrder;
 use ::store::{ContainerKind, Version};
-use api::chart::CheckState;
+use api::chart::{ChartFinding, CheckState, LookupState};
 use api::doctor::Repair;
-use model::Result;
+use model::{Result, counted};
 
+use super::settings::quoted;
 use super::{Facts, Look, Odd, Seen, again};
+use crate::app::chart::short;
 
 pub(super) const LOOKS: &[(&str, Look)] = &[
     ("charts.declared", declared),
@@ -17,6 +21,7 @@ pub(super) const LOOKS: &[(&str, Look)] = &[
     ("charts.become_ready", become_ready),
     ("charts.commands_found", commands_found),
     ("charts.images_mirrored", images_mirrored),
+    ("charts.used", used),
 ];
 
 /// The versions of pedestals that runs may install, with the system's code.
@@ -91,11 +96,12 @@ fn rendered(facts: &Facts<'_>, codes: &[&str], good: &str) -> Result<Seen> {
     let checks = facts.rendered.as_ref().map_err(again)?;
     let mut odd = Odd::default();
     for (code, check) in checks {
-        let is_meant = |code: &str| codes.contains(&code);
-        for finding in check.findings.iter().filter(|one| one.severity == "error" && is_meant(&one.code)) {
+        let is_meant = |one: &&ChartFinding| one.severity == "error" && codes.contains(&one.code.as_str());
+        let found: Vec<&ChartFinding> = check.findings.iter().filter(is_meant).collect();
+        for finding in &found {
             let observed =
                 format!("{code}: {}: {} [{}]; found {}", finding.place, finding.message, finding.code, finding.found);
-            odd.add(observed, Repair::Person, format!("aegisctl pedestal helm verify {code}"));
+            odd.fixed_by(observed, put_right(facts, code, &found)?);
         }
     }
     let unseen = checks.iter().find(|(_, check)| check.state == CheckState::NotChecked);
@@ -106,6 +112,24 @@ fn rendered(facts: &Facts<'_>, codes: &[&str], good: &str) -> Result<Seen> {
         }
         _ => odd.seen(good),
     }
+}
+
+/// What puts a chart right: the values that its findings name, else another version of the pedestal, else a person's look.
+fn put_right(facts: &Facts<'_>, code: &str, findings: &[&ChartFinding]) -> Result<(String, Repair)> {
+    let set: BTreeMap<&String, &String> = findings.iter().flat_map(|finding| &finding.set).collect();
+    if !set.is_empty() {
+        let words = set.iter().map(|(key, value)| format!(" --set {}", quoted(&format!("{key}={value}"))));
+        return Ok((format!("aegisctl pedestal helm set {code}{}", words.collect::<String>()), Repair::Consent));
+    }
+    let versions: Vec<&Version> =
+        versions(facts)?.filter(|(other, _)| *other == code).map(|(_, version)| version).collect();
+    let used = ::seed::newest(versions.iter().copied(), |version| &version.name);
+    Ok(match used.filter(|_| versions.len() > 1) {
+        Some(used) => {
+            (format!("aegisctl pedestal version retire {code} {} --yes", quoted(&used.name)), Repair::Consent)
+        }
+        None => (format!("aegisctl pedestal helm verify {code}"), Repair::Person),
+    })
 }
 
 fn become_ready(facts: &Facts<'_>) -> Result<Seen> {
@@ -123,14 +147,62 @@ fn images_mirrored(facts: &Facts<'_>) -> Result<Seen> {
 fn published(facts: &Facts<'_>) -> Result<Seen> {
     let mut odd = Odd::default();
     for (code, version) in versions(facts)? {
-        let fix = format!("aegisctl pedestal version retire {code} {} --yes", version.name);
         if !VersionOrder::of(&version.name).is_parsed() {
-            odd.add(
-                format!("pedestal {code} `{}` is no version that can be ordered", version.name),
-                Repair::Consent,
-                fix,
-            );
+            let observed = format!("pedestal {code} `{}` is no version that can be ordered", version.name);
+            odd.fixed_by(observed, retired(facts, code, &version.name)?);
         }
     }
-    odd.seen("every version that runs may install has its place in the order")
+    let lookups = facts.lookups.as_ref().map_err(again)?;
+    for chart in lookups.iter().filter(|chart| chart.state == LookupState::NotPublished) {
+        let observed = format!(
+            "pedestal {} {}: chart {} {} is not published in {}: {}",
+            chart.system,
+            chart.pedestal_version,
+            chart.name,
+            chart.version,
+            chart.repo_url,
+            chart.reason.as_deref().unwrap_or_default()
+        );
+        odd.fixed_by(observed, retired(facts, &chart.system, &chart.pedestal_version)?);
+    }
+    let silent = lookups.iter().find(|chart| chart.state == LookupState::Unknown).filter(|_| odd.things.is_empty());
+    if let Some(chart) = silent {
+        let reason = chart.reason.as_deref().unwrap_or("its repository says nothing");
+        return Ok(Seen::Not(format!("chart {} {}: {reason}", chart.name, chart.version)));
+    }
+    let unasked = versions(facts)?.filter(|(_, version)| {
+        let chart = version.chart.as_ref().filter(|chart| chart.archive_digest.is_none());
+        chart.is_some_and(|chart| !facts.app.fetches_from(&chart.repository))
+    });
+    let good = "every version that runs may install has its place in the order";
+    match unasked.count() {
+        0 => odd.seen(format!("{good}, and its chart is published")),
+        count => {
+            odd.seen(format!("{good}; not looked up, for nothing says here where from: {}", counted(count, "chart")))
+        }
+    }
+}
+
+/// The command that takes a version out of use, where another one is left.
+fn retired(facts: &Facts<'_>, code: &str, version: &str) -> Result<(String, Repair)> {
+    let others = versions(facts)?.any(|(other, one)| other == code && one.name != version);
+    Ok(if others {
+        (format!("aegisctl pedestal version retire {code} {} --yes", quoted(version)), Repair::Consent)
+    } else {
+        (format!("aegisctl system disable {code} --yes"), Repair::Consent)
+    })
+}
+
+fn used(facts: &Facts<'_>) -> Result<Seen> {
+    let unused = facts.unused_charts.as_ref().map_err(again)?;
+    let mut odd = Odd::default();
+    for archive in unused {
+        let observed = format!(
+            "archive sha256:{} of {} bytes is of no version and no release",
+            short(&archive.digest),
+            archive.size
+        );
+        odd.add(observed, Repair::Consent, "aegisctl pedestal chart prune --yes");
+    }
+    odd.seen("every archive is that of a version or of a release")
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 
 use ::store::{BuiltPack, Container, Process, Sample, SeedLive, SeedRevision, Setting, System};
-use api::chart::RenderCheck;
+use api::chart::{Lookup, RenderCheck, UnusedArchive};
 use api::doctor::Repair;
 use api::otel::OtelReport;
 use cluster::{FaultObservation, ReleaseObservation};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{SHOWN, again};
 use crate::app::App;
+use crate::app::chart::Named;
 use crate::app::seed::Pending;
 
 /// How long a task that is due may lie before somebody should have taken it up, in microseconds.
@@ -34,6 +35,10 @@ pub(super) struct Facts<'a> {
     pub runs: Read<Work>,
     /// Of each enabled system whose chart is kept, what is found in what it renders to.
     pub rendered: Read<Vec<(String, RenderCheck)>>,
+    /// Charts of versions that runs may install, that are not kept and whose repository is known here: what it says of them.
+    pub lookups: Read<Vec<Lookup>>,
+    /// Archives that nothing refers to.
+    pub unused_charts: Read<Vec<UnusedArchive>>,
     /// Where a collector writes, and what other databases there have records of one.
     pub clickhouse: Option<(String, Read<BTreeMap<String, u64>>)>,
     /// Of each enabled system, what its records from the network lack.
@@ -93,11 +98,27 @@ impl<'a> Facts<'a> {
             }
             None => None,
         };
-        let rendered = match &stored {
-            Ok(stored) => rendered(app, stored).await,
-            Err(problem) => Err(again(problem)),
+        // Both wait for programs of their own.
+        let (rendered, lookups, unused_charts) = match &stored {
+            Ok(stored) => {
+                let (rendered, lookups, unused) =
+                    tokio::join!(rendered(app, stored), lookups(app, stored), app.unused_charts());
+                (rendered, lookups, unused)
+            }
+            Err(problem) => (Err(again(problem)), Err(again(problem)), Err(again(problem))),
         };
-        Self { app, pending_migrations, stored, settings, runs, rendered, clickhouse, telemetry }
+        Self {
+            app,
+            pending_migrations,
+            stored,
+            settings,
+            runs,
+            rendered,
+            lookups,
+            unused_charts,
+            clickhouse,
+            telemetry,
+        }
     }
 
     /// # Errors
@@ -263,6 +284,26 @@ async fn rendered(app: &App, stored: &Stored) -> Result<Vec<(String, RenderCheck
     // Each waits for programs of its own.
     let found: Result<Vec<_>> = futures::future::try_join_all(looks).await;
     Ok(found?.into_iter().flatten().collect())
+}
+
+async fn lookups(app: &App, stored: &Stored) -> Result<Vec<Lookup>> {
+    let mut charts = Vec::new();
+    for pedestal in stored.containers.iter().filter(|one| one.kind == ::store::ContainerKind::Pedestal) {
+        for version in pedestal.versions.iter().filter(|version| version.enabled) {
+            let Some(chart) = &version.chart else { continue };
+            // One that was fetched and is gone is another check's.
+            if chart.archive_digest.is_none() && app.fetches_from(&chart.repository) {
+                charts.push(Named {
+                    system: pedestal.name.clone(),
+                    pedestal_version: version.name.clone(),
+                    repository: chart.repository.clone(),
+                    name: chart.name.clone(),
+                    version: chart.version.clone(),
+                });
+            }
+        }
+    }
+    app.look_up_charts(charts, true).await
 }
 
 /// Asks only what came from the network: what a simulated run writes is judged when its datapack is built.

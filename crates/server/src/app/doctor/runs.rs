@@ -4,6 +4,7 @@ use ::store::Sample;
 use api::doctor::Repair;
 use model::{Result, counted};
 
+use super::settings::quoted;
 use super::{Facts, Look, Odd, Seen, sampled};
 use crate::app::release::release;
 
@@ -46,18 +47,32 @@ fn faults_owned(facts: &Facts<'_>) -> Result<Seen> {
 
 fn releases_owned(facts: &Facts<'_>) -> Result<Seen> {
     let runs = facts.runs()?;
+    // One that is of other values as well goes with the fix of the check that tells that.
+    let other: Vec<&str> = uncomposed(facts)?.into_iter().map(|(release, _)| release).collect();
+    let is_unheld = |release: &&cluster::ReleaseObservation| {
+        !runs.held_namespaces.contains(&release.release) && !other.contains(&release.release.as_str())
+    };
     let mut odd = Odd::default();
-    for release in runs.releases.iter().filter(|release| !runs.held_namespaces.contains(&release.release)) {
+    for release in runs.releases.iter().filter(is_unheld) {
         let fix = "the next run in that slot replaces it";
         odd.add(format!("release {} without a run", release.release), Repair::Person, fix);
     }
     odd.seen(format!("{} releases, each of a run", runs.releases.len()))
 }
 
-/// A release is compared with what its slot would get now, when it is of the same chart's version.
 fn releases_as_composed(facts: &Facts<'_>) -> Result<Seen> {
-    let stored = facts.stored()?;
     let mut odd = Odd::default();
+    for (release, code) in uncomposed(facts)? {
+        let observed = format!("release {release} was edited, or is older than the values that are declared now");
+        odd.add(observed, Repair::Consent, format!("aegisctl seed proof --system {code} --restart-slots"));
+    }
+    odd.seen("every release has the values that are composed for its slot")
+}
+
+/// Releases that are not what their slots would get now, with their systems; those of another chart or version are not compared.
+fn uncomposed<'a>(facts: &'a Facts<'_>) -> Result<Vec<(&'a str, &'a str)>> {
+    let stored = facts.stored()?;
+    let mut odd = Vec::new();
     for found in &facts.runs()?.releases {
         let code = found.release.trim_end_matches(|c: char| c.is_ascii_digit());
         let (Some(system), Ok(slot)) = (stored.system(code), found.release[code.len()..].parse()) else { continue };
@@ -69,19 +84,23 @@ fn releases_as_composed(facts: &Facts<'_>) -> Result<Seen> {
         let wanted = release(used, own.as_deref(), &[slot])?;
         let same_chart = wanted.chart == found.chart && wanted.chart_version == found.chart_version;
         if same_chart && wanted.per_slot.iter().all(|slot| slot.digest != found.values_digest) {
-            let observed =
-                format!("release {} was edited, or is older than the values that are declared now", found.release);
-            odd.add(observed, Repair::Consent, format!("aegisctl seed proof --system {} --restart-slots", system.code));
+            odd.push((found.release.as_str(), system.code.as_str()));
         }
     }
-    odd.seen("every release has the values that are composed for its slot")
+    Ok(odd)
 }
 
 fn packs_present(facts: &Facts<'_>) -> Result<Seen> {
     let packs = &facts.runs()?.packs;
     let mut odd = Odd::default();
-    for pack in packs.iter().filter(|pack| !facts.app.packs().join(&pack.path).is_dir()) {
-        let fix = "submit that run again with its seed; a simulated run gives the same datapack";
+    for pack in packs {
+        let folder = facts.app.packs().join(&pack.path);
+        if folder.is_dir() {
+            continue;
+        }
+        // A simulated run that is submitted again with its seed gives the same datapack, and that is another one of this list.
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let fix = format!("cp -a BACKUP/{name} {}", quoted(&folder.display().to_string()));
         odd.add(format!("datapack {} is not on disk", pack.name), Repair::Person, fix);
     }
     odd.seen(format!("all {} datapacks are on disk", packs.len()))

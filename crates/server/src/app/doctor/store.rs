@@ -1,11 +1,13 @@
 //! The store and the data folder.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 
 use api::doctor::Repair;
 use model::{Problem, Result};
 
+use super::settings::quoted;
 use super::{Facts, Look, Odd, Seen, again};
 
 pub(super) const LOOKS: &[(&str, Look)] = &[
@@ -44,12 +46,20 @@ fn writable(facts: &Facts<'_>) -> Result<Seen> {
     let folder = facts.app.data().display();
     Ok(match facts.app.probe_data() {
         Ok(()) => Seen::Good(format!("{folder} can be written")),
-        Err(error) => Seen::Bad {
-            observed: format!("{folder}: {error}"),
-            fix: "free some space, or make the folder writable".into(),
-            repair: Repair::Person,
-        },
+        Err(error) => {
+            let fix = made_writable(error.kind(), &quoted(&folder.to_string()));
+            Seen::Bad { observed: format!("{folder}: {error}"), fix, repair: Repair::Person }
+        }
     })
+}
+
+/// Where there is no space, what takes it is shown: what of that may go nobody else can say.
+fn made_writable(error: ErrorKind, folder: &str) -> String {
+    match error {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("du -x -d 2 {folder} | sort -n | tail -n 20"),
+        ErrorKind::ReadOnlyFilesystem => format!("mount -o remount,rw \"$(findmnt -fno TARGET -T {folder})\""),
+        _ => format!("chmod -R u+rwX {folder}"),
+    }
 }
 
 fn token_private(facts: &Facts<'_>) -> Result<Seen> {

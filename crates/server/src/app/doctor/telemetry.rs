@@ -98,8 +98,9 @@ fn database_right(facts: &Facts<'_>) -> Result<Seen> {
     let mut odd = Odd::default();
     for (database, records) in elsewhere.as_ref().map_err(again)? {
         let observed = format!("the database `{database}` has {} of a collector", counted(*records, "record"));
+        let code = facts.stored()?.enabled().next().map_or("CODE", |system| system.code.as_str());
         let fix =
-            format!("aegisctl otel render CODE --clickhouse http://{}", place.trim_start_matches("clickhouse://"));
+            format!("aegisctl otel render {code} --clickhouse http://{}", place.trim_start_matches("clickhouse://"));
         odd.add(observed, Repair::Person, fix.rsplit_once('/').map_or(fix.clone(), |(fix, _)| fix.to_owned()));
     }
     odd.seen(format!("only {place} has records"))

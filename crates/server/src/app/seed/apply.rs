@@ -96,7 +96,9 @@ impl App {
             // Charts are fetched before anything is written: one that is not published blocks the change where it is needed.
             warnings.extend(self.fetch_charts(&mut writes.containers).await?);
             let new = NewSeedRevision { digest: wanted.seed.digest.clone(), by: by.to_owned(), ..source.clone() };
-            self.write_seed(lease, &new, &application, by).await?;
+            if let Err(problem) = self.write_seed(lease, &new, &application, by).await {
+                return Err(self.undo_fetched(&writes.containers, problem).await);
+            }
             self.record_fetched(&writes.containers).await?;
             self.reserve_namespaces().await?;
         } else {

@@ -1,0 +1,114 @@
+//! The database is gone for longer than its time-out, from the beginning of a verb or in the middle of it: the verb says so, nothing
+//! of it is there, and the same server does it once the database is back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testkit::process::{Site, until};
+use testkit::{ChartFiles, Database, Etcd, Tool, tool};
+
+use crate::doctor::until_healthy;
+use crate::round::{self, text};
+
+const SOON: Duration = Duration::from_secs(25);
+/// The database has a second to answer, and a verb asks it a few times.
+const AT_MOST: Duration = Duration::from_secs(15);
+const WARMUP: &str = "injection.system.ts.warmup_seconds";
+
+/// A verb, and a table that it writes when other things of it are written.
+struct Verb {
+    arguments: &'static [&'static str],
+    table: &'static str,
+}
+
+const fn verb(arguments: &'static [&'static str], table: &'static str) -> Verb {
+    Verb { arguments, table }
+}
+
+const VERBS: &[Verb] = &[
+    verb(&["system", "register", "--name", "hs"], "seed_objects"),
+    verb(&["system", "unregister", "--name", "sn", "--yes"], "setting_values"),
+    verb(&["seed", "apply", "seed", "--yes"], "seed_objects"),
+    verb(&["settings", "set", WARMUP, "9"], "setting_changes"),
+    verb(&["pedestal", "version", "retire", "ts", "1.1.0", "--yes"], "container_versions"),
+    verb(&["pedestal", "chart", "push", "--name", "ts", "--tgz", "chart.tgz"], "charts"),
+];
+
+/// Everything that the verbs change.
+fn present(site: &Site, etcd: &Etcd) -> Vec<Value> {
+    let published = etcd.paths("").into_iter().map(|path| format!("{path} {:?}", etcd.get(&path)));
+    let mut found = vec![Value::from(published.collect::<Vec<_>>())];
+    for asked in [
+        &["system", "list"][..],
+        &["settings", "list", "--all"],
+        &["pedestal", "version", "list", "ts"],
+        &["pedestal", "chart", "list", "ts"],
+        &["pedestal", "helm", "get", "ts"],
+    ] {
+        found.push(site.ctl(asked).ok().json());
+    }
+    found
+}
+
+fn seed(count: &str) -> String {
+    let text = std::fs::read_to_string(round::seeds().join("demo/data.yaml")).unwrap();
+    let second = "      - name: 1.1.0
+        github_link: OperationsPAI/train-ticket
+        status: 1
+        helm_config:
+          version: 0.4.7
+          chart_name: trainticket
+          repo_name: train-ticket
+          repo_url: https://operationspai.github.io/train-ticket
+          status: 1
+          values: []
+
+projects:
+";
+    text.replacen("projects:\n", second, 1).replacen("default_value: '4'", &format!("default_value: '{count}'"), 1)
+}
+
+#[test]
+fn a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart() {
+    let test = "a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart";
+    let (Some(database), Some(etcd)) = (Database::mariadb_alone(test), Etcd::shared(test)) else { return };
+    let Some(helm) = tool(test, Tool::Helm4) else { return };
+    let site = Site::new();
+    let config = format!("store = \"{}\"\nsettings = \"{}\"\nanswer_seconds = 1\n", database.url, etcd.url);
+    let file = site.write("aegis.toml", &config);
+    let mut daemon = site.serve(&["--config", file.to_str().unwrap()]);
+    let archive = ChartFiles::new("trainticket", "0.4.6").with("templates/a.yaml", "").package(&helm);
+    std::fs::write(site.path().join("chart.tgz"), archive).unwrap();
+    site.write("seed/data.yaml", &seed("4"));
+    site.ctl(&["seed", "apply", "seed", "--yes"]).ok();
+    site.ctl(&["system", "register", "--name", "sn"]).ok();
+    site.ctl(&["system", "enable", "ts"]).ok();
+    until_healthy(&site, "the start");
+    site.write("seed/data.yaml", &seed("5"));
+
+    let before = present(&site, &etcd);
+    for Verb { arguments, table } in VERBS {
+        for is_gone_at_once in [true, false] {
+            let (paused, held) =
+                if is_gone_at_once { (Some(database.pause()), None) } else { (None, Some(database.read_only(table))) };
+            let start = Instant::now();
+            let told = site.ctl(arguments);
+            let what = format!("{arguments:?}, gone at once: {is_gone_at_once}: {}{}", told.out, told.err);
+            assert_eq!((told.code, text(&told.error()["code"])), (10, "store.unreachable".into()), "{what}");
+            let waited = start.elapsed();
+            assert!(waited < AT_MOST, "{waited:?}: {what}");
+            drop((paused, held));
+            until("the database answers again", SOON, || (site.ctl(&["system", "list"]).code == 0).then_some(()));
+            assert_eq!(present(&site, &etcd), before, "{what}");
+            println!("{arguments:?}: told after {waited:?}, all looked at after {:?}", start.elapsed());
+        }
+    }
+    for Verb { arguments, .. } in VERBS {
+        site.ctl(arguments).ok();
+    }
+    assert_ne!(present(&site, &etcd), before);
+    site.ctl(&["system", "enable", "ts"]).ok();
+    until_healthy(&site, "every verb");
+    assert!(daemon.poll().is_none(), "it is the same process");
+    daemon.stop();
+}
