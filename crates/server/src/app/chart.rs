@@ -32,6 +32,15 @@ struct Obtained {
     words: String,
 }
 
+/// What came of fetching the charts of a change.
+#[derive(Default)]
+pub(super) struct FetchedCharts {
+    /// What could not be fetched and need not be.
+    pub told: Vec<String>,
+    /// Digests and names of the archives that were not here before.
+    kept: Vec<(String, String)>,
+}
+
 impl App {
     /// Checks an archive and keeps it. It is nobody's yet.
     ///
@@ -176,31 +185,25 @@ impl App {
     ///
     /// # Errors
     /// Those of fetching, on a cluster that needs charts; nothing that was fetched until then stays.
-    pub(super) async fn fetch_charts(&self, containers: &mut [NewContainer]) -> Result<Vec<String>> {
-        match self.fetch_each(containers).await {
-            Ok(told) => Ok(told),
-            Err(problem) => Err(self.undo_fetched(containers, problem).await),
+    pub(super) async fn fetch_charts(&self, containers: &mut [NewContainer]) -> Result<FetchedCharts> {
+        let mut fetched = FetchedCharts::default();
+        match self.fetch_each(containers, &mut fetched).await {
+            Ok(()) => Ok(fetched),
+            Err(problem) => Err(self.undo_fetched(&fetched, problem).await),
         }
     }
 
     /// Takes away what was fetched for a change that came to nothing, and says so in the problem that it came to nothing with.
-    pub(super) async fn undo_fetched(&self, containers: &[NewContainer], mut problem: Problem) -> Problem {
-        let charts = containers.iter().flat_map(|one| &one.versions).filter_map(|version| version.chart.as_ref());
-        let kept: Vec<(String, String)> = charts
-            .filter_map(|chart| {
-                Some((chart.archive.as_ref()?.digest.clone(), format!("{} {}", chart.name, chart.version)))
-            })
-            .collect();
-        let undone = self.undo_kept(&kept).await;
+    pub(super) async fn undo_fetched(&self, fetched: &FetchedCharts, mut problem: Problem) -> Problem {
+        let undone = self.undo_kept(&fetched.kept).await;
         if !undone.is_empty() {
             problem.message.push_str(&format!("; undone: {}", undone.join(", ")));
         }
         problem
     }
 
-    async fn fetch_each(&self, containers: &mut [NewContainer]) -> Result<Vec<String>> {
+    async fn fetch_each(&self, containers: &mut [NewContainer], done: &mut FetchedCharts) -> Result<()> {
         let needs_chart = self.cluster().info().needs_chart;
-        let mut told = Vec::new();
         for container in containers.iter_mut().filter(|one| one.kind == ContainerKind::Pedestal) {
             let newest = ::seed::newest(container.versions.iter().filter(|one| one.enabled), |one| &one.name);
             let newest = newest.map(|version| version.name.clone());
@@ -219,17 +222,21 @@ impl App {
                 match self.fetch(&chart.repository, &chart.name, &chart.version).await {
                     Ok(fetched) => {
                         let source = format!("fetched from {}", fetched.from);
+                        let was_kept = matches!(self.charts().state(&fetched.archive.digest), Kept::Whole(_));
                         let archive = self.keep(fetched.bytes).await?;
+                        if !was_kept {
+                            done.kept.push((archive.digest.clone(), format!("{} {}", chart.name, chart.version)));
+                        }
                         chart.archive = Some(KeptArchive { digest: archive.digest, source });
                     }
                     Err(problem) if must => return Err(problem),
                     Err(problem) => {
-                        told.push(format!("chart {} {}: not fetched: {problem}", chart.name, chart.version))
+                        done.told.push(format!("chart {} {}: not fetched: {problem}", chart.name, chart.version));
                     }
                 }
             }
         }
-        Ok(told)
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use model::{Problem, Result, SystemCode, counted};
 use serde_json::{Value, json};
 
 use super::App;
+use super::chart::FetchedCharts;
 use super::seed::{Present, rows};
 
 pub(super) use builtin::ENV as BUILT_IN;
@@ -40,14 +41,16 @@ impl App {
         let live = live.map(|live| Present::read(&live, Some(&request.name))).transpose()?.map(|present| present.live);
         let mut registration = self.registration(&request, &seed, &system, live.as_ref())?;
         let mut warnings = self.warnings(&seed, &system);
+        let mut fetched = FetchedCharts::default();
         if !request.dry_run {
             // Before anything is written: where the cluster needs the chart, its failure is the registration's.
-            warnings.extend(self.fetch_charts(&mut registration.containers).await?);
+            fetched = self.fetch_charts(&mut registration.containers).await?;
+            warnings.append(&mut fetched.told);
         }
         let options = RegisterOptions { force: request.force, dry_run: request.dry_run };
         let registered = match self.store().register_system(&registration, options, BY).await {
             Ok(registered) => registered,
-            Err(problem) => return Err(self.undo_fetched(&registration.containers, problem).await),
+            Err(problem) => return Err(self.undo_fetched(&fetched, problem).await),
         };
         if !request.dry_run {
             self.reserve_namespaces().await?;

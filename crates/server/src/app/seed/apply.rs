@@ -94,10 +94,11 @@ impl App {
         let mut warnings = wanted.warnings();
         if changed {
             // Charts are fetched before anything is written: one that is not published blocks the change where it is needed.
-            warnings.extend(self.fetch_charts(&mut writes.containers).await?);
+            let mut fetched = self.fetch_charts(&mut writes.containers).await?;
+            warnings.append(&mut fetched.told);
             let new = NewSeedRevision { digest: wanted.seed.digest.clone(), by: by.to_owned(), ..source.clone() };
             if let Err(problem) = self.write_seed(lease, &new, &application, by).await {
-                return Err(self.undo_fetched(&writes.containers, problem).await);
+                return Err(self.undo_fetched(&fetched, problem).await);
             }
             self.record_fetched(&writes.containers).await?;
             self.reserve_namespaces().await?;
