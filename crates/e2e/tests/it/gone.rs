@@ -1,10 +1,11 @@
-//! The database is gone for longer than its time-out, from the beginning of a verb or in the middle of it: the verb says so, nothing
-//! of it is there, and the same server does it once the database is back.
+//! The database, or where settings are published, is gone for longer than its time-out, from the beginning of a verb or in the
+//! middle of it: the verb says so, nothing of it is there, and the same server does it once both answer again.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use testkit::process::{Site, until};
+use testkit::process::{Daemon, Site, until};
 use testkit::{ChartFiles, Database, Etcd, Tool, tool};
 
 use crate::doctor::until_healthy;
@@ -15,23 +16,26 @@ const SOON: Duration = Duration::from_secs(25);
 const AT_MOST: Duration = Duration::from_secs(15);
 const WARMUP: &str = "injection.system.ts.warmup_seconds";
 
-/// A verb, and a table that it writes when other things of it are written.
+/// A verb.
 struct Verb {
     arguments: &'static [&'static str],
+    /// One that it writes when other things of it are written.
     table: &'static str,
+    /// Whether it changes what is published.
+    publishes: bool,
 }
 
-const fn verb(arguments: &'static [&'static str], table: &'static str) -> Verb {
-    Verb { arguments, table }
+const fn verb(arguments: &'static [&'static str], table: &'static str, publishes: bool) -> Verb {
+    Verb { arguments, table, publishes }
 }
 
 const VERBS: &[Verb] = &[
-    verb(&["system", "register", "--name", "hs"], "seed_objects"),
-    verb(&["system", "unregister", "--name", "sn", "--yes"], "setting_values"),
-    verb(&["seed", "apply", "seed", "--yes"], "seed_objects"),
-    verb(&["settings", "set", WARMUP, "9"], "setting_changes"),
-    verb(&["pedestal", "version", "retire", "ts", "1.1.0", "--yes"], "container_versions"),
-    verb(&["pedestal", "chart", "push", "--name", "ts", "--tgz", "chart.tgz"], "charts"),
+    verb(&["system", "register", "--name", "hs"], "seed_objects", true),
+    verb(&["system", "unregister", "--name", "sn", "--yes"], "setting_values", true),
+    verb(&["seed", "apply", "seed", "--yes"], "seed_objects", true),
+    verb(&["settings", "set", WARMUP, "9"], "setting_changes", true),
+    verb(&["pedestal", "version", "retire", "ts", "1.1.0", "--yes"], "container_versions", false),
+    verb(&["pedestal", "chart", "push", "--name", "ts", "--tgz", "chart.tgz"], "charts", false),
 ];
 
 /// Everything that the verbs change.
@@ -73,11 +77,77 @@ fn a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_rest
     let test = "a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart";
     let (Some(database), Some(etcd)) = (Database::mariadb_alone(test), Etcd::shared(test)) else { return };
     let Some(helm) = tool(test, Tool::Helm4) else { return };
+    let (site, mut daemon) = installation(&database, &etcd, &helm);
+    let before = present(&site, &etcd);
+    for Verb { arguments, table, .. } in VERBS {
+        for is_gone_at_once in [true, false] {
+            let (paused, held) =
+                if is_gone_at_once { (Some(database.pause()), None) } else { (None, Some(database.read_only(table))) };
+            let what = format!("{arguments:?}, gone at once: {is_gone_at_once}");
+            told(&site, arguments, "store.unreachable", &what);
+            drop((paused, held));
+            until("the database answers again", SOON, || (site.ctl(&["system", "list"]).code == 0).then_some(()));
+            assert_eq!(present(&site, &etcd), before, "{what}");
+        }
+    }
+    every_verb_works(&site);
+    assert_ne!(present(&site, &etcd), before);
+    assert!(daemon.poll().is_none(), "it is the same process");
+    daemon.stop();
+}
+
+#[test]
+fn etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart() {
+    let test = "etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart";
+    let (Some(database), Some(etcd)) = (Database::mariadb(test), Etcd::alone(test)) else { return };
+    let Some(helm) = tool(test, Tool::Helm4) else { return };
+    let (site, mut daemon) = installation(&database, &etcd, &helm);
+    let before = present(&site, &etcd);
+    for Verb { arguments, .. } in VERBS.iter().filter(|verb| verb.publishes) {
+        let paused = etcd.pause();
+        told(&site, arguments, "settings.unreachable", &format!("{arguments:?}"));
+        drop(paused);
+        until("etcd answers again", SOON, || {
+            let status = site.ctl(&["settings", "status"]).ok().json();
+            status["problem"].is_null().then_some(())
+        });
+        assert_eq!(present(&site, &etcd), before, "{arguments:?}");
+    }
+    // What publishes nothing does without.
+    let paused = etcd.pause();
+    for Verb { arguments, .. } in VERBS.iter().filter(|verb| !verb.publishes) {
+        site.ctl(arguments).ok();
+    }
+    drop(paused);
+    until_healthy(&site, "etcd was gone");
+    every_verb_works(&site);
+    assert!(daemon.poll().is_none(), "it is the same process");
+    daemon.stop();
+}
+
+/// A verb that is told in time that somebody does not answer.
+#[track_caller]
+fn told(site: &Site, arguments: &[&str], code: &str, what: &str) {
+    let start = Instant::now();
+    let told = site.ctl(arguments);
+    assert_eq!((told.code, text(&told.error()["code"]).as_str()), (10, code), "{what}: {}{}", told.out, told.err);
+    assert!(start.elapsed() < AT_MOST, "{:?}: {what}", start.elapsed());
+}
+
+fn every_verb_works(site: &Site) {
+    for Verb { arguments, .. } in VERBS {
+        site.ctl(arguments).ok();
+    }
+    until_healthy(site, "every verb");
+}
+
+/// An installation with everything that the verbs need.
+fn installation(database: &Database, etcd: &Etcd, helm: &Path) -> (Site, Daemon) {
     let site = Site::new();
     let config = format!("store = \"{}\"\nsettings = \"{}\"\nanswer_seconds = 1\n", database.url, etcd.url);
     let file = site.write("aegis.toml", &config);
-    let mut daemon = site.serve(&["--config", file.to_str().unwrap()]);
-    let archive = ChartFiles::new("trainticket", "0.4.6").with("templates/a.yaml", "").package(&helm);
+    let daemon = site.serve(&["--config", file.to_str().unwrap()]);
+    let archive = ChartFiles::new("trainticket", "0.4.6").with("templates/a.yaml", "").package(helm);
     std::fs::write(site.path().join("chart.tgz"), archive).unwrap();
     site.write("seed/data.yaml", &seed("4"));
     site.ctl(&["seed", "apply", "seed", "--yes"]).ok();
@@ -85,30 +155,5 @@ fn a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_rest
     site.ctl(&["system", "enable", "ts"]).ok();
     until_healthy(&site, "the start");
     site.write("seed/data.yaml", &seed("5"));
-
-    let before = present(&site, &etcd);
-    for Verb { arguments, table } in VERBS {
-        for is_gone_at_once in [true, false] {
-            let (paused, held) =
-                if is_gone_at_once { (Some(database.pause()), None) } else { (None, Some(database.read_only(table))) };
-            let start = Instant::now();
-            let told = site.ctl(arguments);
-            let what = format!("{arguments:?}, gone at once: {is_gone_at_once}: {}{}", told.out, told.err);
-            assert_eq!((told.code, text(&told.error()["code"])), (10, "store.unreachable".into()), "{what}");
-            let waited = start.elapsed();
-            assert!(waited < AT_MOST, "{waited:?}: {what}");
-            drop((paused, held));
-            until("the database answers again", SOON, || (site.ctl(&["system", "list"]).code == 0).then_some(()));
-            assert_eq!(present(&site, &etcd), before, "{what}");
-            println!("{arguments:?}: told after {waited:?}, all looked at after {:?}", start.elapsed());
-        }
-    }
-    for Verb { arguments, .. } in VERBS {
-        site.ctl(arguments).ok();
-    }
-    assert_ne!(present(&site, &etcd), before);
-    site.ctl(&["system", "enable", "ts"]).ok();
-    until_healthy(&site, "every verb");
-    assert!(daemon.poll().is_none(), "it is the same process");
-    daemon.stop();
+    (site, daemon)
 }
