@@ -13,6 +13,7 @@ mod answer;
 mod attribute;
 pub mod child;
 mod complaint;
+mod grouping;
 mod row;
 mod schema;
 mod session;

@@ -15,6 +15,7 @@ use model::{Problem, Result};
 
 use crate::answer::{Limits, threads};
 use crate::attribute::Attribute;
+use crate::grouping::GroupByViews;
 use crate::table::{Packs, SignalTable};
 
 /// The one place where files are: the folder of the packs.
@@ -48,6 +49,7 @@ pub fn context(packs: &Arc<Packs>, limits: &Limits, spill: &Path) -> Result<Sess
         .with_config(config(limits))
         .with_runtime_env(runtime)
         .with_table_factories(Default::default())
+        .with_physical_optimizer_rule(Arc::new(GroupByViews))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_udf(ScalarUDF::from(Attribute::new()));
