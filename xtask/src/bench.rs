@@ -28,7 +28,13 @@ pub struct Args {
     /// One JSON line per result instead of a table.
     #[arg(long)]
     json: bool,
+    /// Fail when a figure misses its bar.
+    #[arg(long)]
+    check: bool,
 }
+
+/// What a figure tells beside itself: the ratio that is promised. A figure whose peer is `bar` promises 1.
+const BAR_RATIO: &str = "bar_ratio";
 
 /// One measured figure.
 struct Figure {
@@ -67,10 +73,23 @@ impl Figure {
         }
     }
 
+    /// The ratio that is promised; nothing when a peer is only told for comparison.
+    fn bar(&self) -> Option<f64> {
+        match self.peer {
+            "bar" => Some(1.0),
+            _ => self.beside.get(BAR_RATIO).and_then(Value::as_f64),
+        }
+    }
+
+    fn misses_bar(&self) -> bool {
+        self.bar().is_some_and(|bar| self.ratio() < bar)
+    }
+
     fn json(&self) -> Value {
         let mut line = json!({
             "name": self.name, "figure": self.figure(), "unit": self.unit, "peer": self.peer,
             "peer_figure": self.peer_figure, "ratio": self.ratio(), "samples": self.samples, "command": self.command,
+            "missed": self.misses_bar(),
         });
         for (key, value) in &self.beside {
             line[key] = value.clone();
@@ -90,6 +109,9 @@ impl Figure {
             self.ratio(),
             samples.join(" ")
         );
+        if let (true, Some(bar)) = (self.misses_bar(), self.bar()) {
+            text += &format!("{:<14}   MISSED: the ratio is to be {bar:.2} at least\n", "");
+        }
         for (key, value) in &self.beside {
             text += &format!("{:<14}   {key} = {value}\n", "");
         }
@@ -163,12 +185,15 @@ pub fn run(args: &Args) -> Result<()> {
             "name", "figure", "unit", "peer", "peer's", "ratio"
         );
     }
-    let mut missing = Vec::new();
+    let (mut missing, mut missed) = (Vec::new(), Vec::new());
     for bench in benches.iter().filter(wanted) {
         eprintln!("measuring {}", bench.name);
         match (bench.measure)() {
-            Ok(figures) if args.json => figures.iter().for_each(|figure| println!("{}", figure.json())),
-            Ok(figures) => figures.iter().for_each(|figure| println!("{}", figure.row())),
+            Ok(figures) => {
+                let line = |figure: &Figure| if args.json { figure.json().to_string() } else { figure.row() };
+                figures.iter().for_each(|figure| println!("{}", line(figure)));
+                missed.extend(figures.into_iter().filter(Figure::misses_bar).map(|figure| figure.name));
+            }
             Err(error) => {
                 eprintln!("not measured: {}: {error:#}", bench.name);
                 missing.push(bench.name.as_str());
@@ -177,6 +202,9 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if !missing.is_empty() {
         bail!("not measured: {}", missing.join(", "));
+    }
+    if args.check && !missed.is_empty() {
+        bail!("missed: {}", missed.join(", "));
     }
     Ok(())
 }

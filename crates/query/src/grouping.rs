@@ -33,6 +33,9 @@ use self::keys::Keys;
 /// Groups that are kept at once. With more of them the groups so far are handed to the second stage, which can use the disk.
 const GROUPS: usize = 1 << 16;
 
+/// Texts that hardly repeat: looking for views of them that were seen is only work.
+const UNIQUE: &[&str] = &["SpanId", "ParentSpanId"];
+
 /// Replaces the first stage of aggregations by text columns.
 #[derive(Debug)]
 pub struct GroupByViews;
@@ -80,7 +83,8 @@ impl ViewsExec {
         let input = aggregate.input_schema();
         let text = |expr: &Arc<dyn PhysicalExpr>| {
             let column = expr.downcast_ref::<Column>()?;
-            (*input.field(column.index()).data_type() == DataType::Utf8View).then_some(column.index())
+            let text = *input.field(column.index()).data_type() == DataType::Utf8View;
+            (text && !UNIQUE.contains(&column.name())).then_some(column.index())
         };
         let keys: Vec<usize> = groups.expr().iter().map(|(expr, _)| text(expr)).collect::<Option<_>>()?;
         (plain && !keys.is_empty()).then(|| Self { aggregate: aggregate.clone(), keys })

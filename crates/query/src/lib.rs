@@ -13,6 +13,7 @@ mod answer;
 mod attribute;
 pub mod child;
 mod complaint;
+mod file;
 mod grouping;
 mod row;
 mod schema;

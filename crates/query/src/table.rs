@@ -21,6 +21,7 @@ use model::Window;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::carry;
+use crate::file::{At, Files};
 use crate::schema::{Strict, file_schema};
 use crate::session::store_url;
 
@@ -74,7 +75,8 @@ impl SignalTable {
         let path = pack.open.join(self.signal.file(window));
         let bytes = datapack::file_size(&self.packs.root.join(&path)).map_err(carry)?;
         let values = [pack.name.as_str(), window.as_str()].map(|text| ScalarValue::Utf8View(Some(text.to_owned())));
-        Ok(PartitionedFile::new(path.to_string_lossy(), bytes).with_partition_values(values.to_vec()))
+        let file = PartitionedFile::new(path.to_string_lossy(), bytes).with_partition_values(values.to_vec());
+        Ok(file.with_extension(At(path)))
     }
 }
 
@@ -149,7 +151,9 @@ impl TableProvider for SignalTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let files = self.files(state, filters)?;
         let options = state.table_options().parquet.clone();
-        let source = ParquetSource::new(self.columns.clone()).with_table_parquet_options(options);
+        let source = ParquetSource::new(self.columns.clone())
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(Arc::new(Files(self.packs.clone())));
         let config = FileScanConfigBuilder::new(store_url(), Arc::new(source))
             .with_file_groups(groups(files, state.config().target_partitions()))
             .with_projection_indices(projection.cloned())?

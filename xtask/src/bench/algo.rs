@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::process::Scratch;
-use super::{Better, Figure, median};
+use super::{BAR_RATIO, Better, Figure, median};
 use crate::{provision, tools};
 
 /// Times that the peer is asked.
@@ -61,7 +61,7 @@ pub fn measure(name: &str) -> Result<Vec<Figure>> {
         better: Better::Smaller,
         command: format!("rcaeval {method} {table}"),
         beside: BTreeMap::from([
-            ("bar_ratio".to_owned(), json!(bar)),
+            (BAR_RATIO.to_owned(), json!(bar)),
             ("peer_samples_ms".to_owned(), json!(milliseconds(&peer))),
             ("same_ranking".to_owned(), json!(ranked)),
         ]),

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::process::{Running, Scratch, Server, cpu_seconds, peak_mib, pinned};
-use super::{Better, Figure, median};
+use super::{BAR_RATIO, Better, Figure, median};
 use crate::{provision, tools};
 
 /// The receiver's core, and the sender's.
@@ -40,6 +40,7 @@ pub fn measure(name: &str, protocol: &str) -> Result<Vec<Figure>> {
         theirs.push(rate);
         beside.extend(told.into_iter().map(|(key, value)| (format!("collector_{key}"), value)));
     }
+    beside.insert(BAR_RATIO.into(), json!(1.0));
     beside.insert("collector_samples".into(), json!(theirs));
     Ok(vec![Figure {
         name: name.into(),

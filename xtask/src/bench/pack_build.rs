@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::process::Scratch;
 use super::query::lines;
-use super::{Better, Figure, median};
+use super::{BAR_RATIO, Better, Figure, median};
 use crate::{provision, tools};
 
 const REPEATS: &str = "5";
@@ -42,6 +42,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         better: Better::Smaller,
         command: format!("sample/examples/build FOLDER {REPEATS}, and consumers/pack_build.py on its store"),
         beside: BTreeMap::from([
+            (BAR_RATIO.to_owned(), json!(0.5)),
             ("duckdb_samples".to_owned(), json!(peers)),
             ("duckdb_version".to_owned(), theirs[0]["version"].clone()),
             ("rows".to_owned(), rows.clone()),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::process::{Scratch, Server};
-use super::{Better, Figure, median};
+use super::{BAR_RATIO, Better, Figure, median};
 use crate::{provision, tools};
 
 const PACKS: usize = 200;
@@ -48,8 +48,12 @@ pub fn measure() -> Result<Vec<Figure>> {
         peer_figure: median(&peers),
         samples,
         better: Better::Smaller,
-        command: format!("aegis bench-query --repeats {REPEATS} '{SQL}' PACKS, and the same by DuckDB, {PACKS} packs"),
+        command: format!(
+            "aegis bench-query --repeats {REPEATS} '{SQL}' PACKS, and the same by DuckDB; {PACKS} packs, which are links to \
+             the files of {RUNS} runs"
+        ),
         beside: BTreeMap::from([
+            (BAR_RATIO.to_owned(), json!(1.0 / 1.5)),
             ("duckdb_samples".to_owned(), json!(peers)),
             ("duckdb_version".to_owned(), peer[0]["version"].clone()),
             ("spans".to_owned(), json!(spans(first))),

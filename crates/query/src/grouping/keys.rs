@@ -164,3 +164,54 @@ impl Seen {
         place.1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use arrow::array::AsArray;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    /// Rows of two columns: short texts and long ones, more than are remembered at once, some missing.
+    fn batch(random: &mut Pcg64) -> [StringViewArray; 2] {
+        let text = |number: u32| match number % 50 {
+            0 => None,
+            1..25 => Some(format!("t{number}")),
+            _ => Some(format!("a text that does not fit into a view, number {number}")),
+        };
+        [700, 3].map(|texts| (0..1000).map(|_| text(random.random_range(0..texts))).collect())
+    }
+
+    #[test]
+    fn rows_are_in_one_group_when_their_texts_are_equal() {
+        let mut random = Pcg64::seed_from_u64(7);
+        let mut keys = Keys::new(2);
+        for _ in 0..2 {
+            let mut expected: HashMap<[Option<String>; 2], usize> = HashMap::new();
+            let mut rows = Vec::new();
+            for _ in 0..5 {
+                let batch = batch(&mut random);
+                keys.group(&[&batch[0], &batch[1]], &mut rows);
+                assert_eq!(rows.len(), 1000);
+                for (row, group) in rows.iter().enumerate() {
+                    let texts = batch.each_ref().map(|column| column.iter().nth(row).unwrap().map(str::to_owned));
+                    let next = expected.len();
+                    assert_eq!(*expected.entry(texts).or_insert(next), *group);
+                }
+            }
+            assert_eq!(keys.len(), expected.len());
+            let columns = keys.take();
+            for (texts, group) in expected {
+                let found = [0, 1].map(|at| {
+                    let column = columns[at].as_string_view();
+                    column.is_valid(group).then(|| column.value(group).to_owned())
+                });
+                assert_eq!(found, texts);
+            }
+            assert_eq!(keys.len(), 0);
+        }
+    }
+}
