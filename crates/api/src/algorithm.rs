@@ -258,7 +258,8 @@ pub struct ExecutionQuery {
 /// Most suspects of one answer.
 const MOST_ANSWERS: usize = 10_000;
 
-/// An answer as it was given, ordered by rank and numbered 1, 2, 3, ... A rank belongs to one suspect.
+/// An answer as it was given, ordered by rank. The ranks are exactly 1, 2, 3, ...: what is missing may have been lost on
+/// its way, and closing the gap would better the place of what comes after it.
 ///
 /// # Errors
 /// `algorithm.answer_empty`, `algorithm.answer_invalid`, `algorithm.answer_too_large`.
@@ -288,6 +289,10 @@ pub fn ranked_answers(mut results: Vec<RankedAnswer>) -> Result<Vec<Answer>> {
     if let Some(pair) = results.windows(2).find(|pair| pair[0].rank == pair[1].rank) {
         let found = format!("`{}` and `{}` at rank {}", pair[0].result, pair[1].result, pair[0].rank);
         return invalid("two suspects have one rank", found);
+    }
+    if let Some((answer, place)) = results.iter().zip(1..).find(|(answer, place)| answer.rank != *place) {
+        let found = format!("`{}` at rank {} and nothing at rank {place}", answer.result, answer.rank);
+        return invalid("its ranks are not 1, 2, 3, ...", found);
     }
     // Many write a constant where a confidence is asked for; taken at its word it would make a tie of everything.
     let constant = results.iter().all(|answer| answer.confidence == results[0].confidence);

@@ -35,7 +35,7 @@ fn kind(found: &DataType) -> String {
 /// The rows, one line for each.
 ///
 /// Whole numbers keep all their digits. What JSON has no form for is a text: instants in RFC 3339 with nanoseconds,
-/// decimals, intervals. A number that is not finite is null.
+/// decimals, intervals, and `inf`, `-inf` and `NaN`.
 pub fn lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     let writers = batch.columns().iter().map(writer).collect::<Result<Vec<_>, _>>()?;
     let mut text = Vec::with_capacity(batch.num_rows() * 32);
@@ -67,7 +67,7 @@ fn writer(array: &ArrayRef) -> Result<Writer<'_>, ArrowError> {
     macro_rules! fraction {
         ($kind:ty) => {{
             let array = array.as_primitive::<$kind>();
-            value(array, |row, text| json(&f64::from(array.value(row)), text))
+            value(array, |row, text| float(f64::from(array.value(row)), text))
         }};
     }
     Ok(match array.data_type() {
@@ -126,6 +126,11 @@ fn writer(array: &ArrayRef) -> Result<Writer<'_>, ArrowError> {
 static OPTIONS: FormatOptions<'static> = FormatOptions::new()
     .with_timestamp_tz_format(Some("%Y-%m-%dT%H:%M:%S%.9fZ"))
     .with_timestamp_format(Some("%Y-%m-%dT%H:%M:%S%.9f"));
+
+/// JSON has no word for what is no finite number; it is a text, so that it is told from a value that is missing.
+fn float(number: f64, text: &mut Vec<u8>) -> Result<(), ArrowError> {
+    if number.is_finite() { json(&number, text) } else { json(&number.to_string(), text) }
+}
 
 /// `null` where there is none.
 fn value<'a>(array: &'a dyn Array, write: impl Fn(usize, &mut Vec<u8>) -> Result<(), ArrowError> + 'a) -> Writer<'a> {

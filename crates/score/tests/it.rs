@@ -133,6 +133,54 @@ fn undetected_packs_count_by_view_and_unexposed_ones_never() {
 }
 
 #[test]
+fn the_detector_s_own_rates_have_their_intervals() {
+    let (mut cases, outcomes) = golden();
+    cases[2].detected = false;
+    for number in 0..4 {
+        let mut control = case(&format!("control-{number}"), "none", "", 200 + number);
+        control.truth_roots.clear();
+        control.truth_public.clear();
+        control.detected = number == 1;
+        cases.push(control);
+    }
+    let board = board(&cases, &outcomes, &Options::default());
+    let simulated = simulated(&board);
+    let (controls, misses) = (simulated.controls.as_ref().unwrap(), simulated.misses.as_ref().unwrap());
+    for (packs, rate) in [(controls.packs, &controls.false_alarms), (misses.packs, &misses.missed)] {
+        assert_eq!((packs, rate.value, rate.method), (4, 0.25, Method::Exact));
+        // One of four, Clopper and Pearson.
+        assert!((rate.low.unwrap() - 0.0063).abs() < 1e-4 && (rate.high.unwrap() - 0.8059).abs() < 1e-4, "{rate:?}");
+    }
+}
+
+#[test]
+fn each_level_below_the_service_has_its_scores() {
+    let (mut cases, mut outcomes) = golden();
+    let below = &Level::ALL[1..];
+    assert_eq!(below.len(), 5);
+    cases[0].truth_levels = below.iter().map(|level| (*level, vec!["culprit".to_owned()])).collect();
+    cases[1].truth_levels = cases[0].truth_levels.clone();
+    for (level, place) in below.iter().zip(1_u32..) {
+        // The nth level names its culprit at place n among the answers of its level.
+        let answers = outcomes[0].answers.as_mut().unwrap();
+        for at in 1..=place {
+            let name = if at == place { "culprit".to_owned() } else { format!("other-{at}") };
+            let rank = answers.len() as u32 + 1;
+            answers.push(Answer { level: *level, name, rank, score: None });
+        }
+    }
+    let board = board(&cases, &outcomes, &Options::default());
+    let levels = &simulated(&board).levels;
+    assert_eq!(levels.iter().map(|view| view.level).collect::<Vec<_>>(), below);
+    for (view, place) in levels.iter().zip(1_u32..) {
+        assert_eq!((view.packs, view.rows.len()), (2, 1), "{:?}", view.level);
+        // The other one of the two packs names nothing there, which is a miss.
+        near(view.rows[0].scores.mrr.value, 0.5 / f64::from(place));
+        near(view.rows[0].scores.ac3.value, if place <= 3 { 0.5 } else { 0.0 });
+    }
+}
+
+#[test]
 fn repeats_of_a_seed_are_one_sample() {
     let cases: Vec<Case> =
         ["a", "b", "c"].iter().zip([1, 1, 2]).map(|(pack, seed)| case(pack, "network", "p", seed)).collect();
@@ -294,6 +342,12 @@ fn a_board_is_printed_with_its_funnel_in_every_form() {
     let svg = score::render::svg(board, Rule::Root);
     assert!(svg.starts_with("<svg ") && svg.contains("24 submitted") && svg.contains("Avg@5 by fault family"));
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    let rows = board.ranking.rows.len();
+    assert_eq!(svg.matches("<circle ").count(), 2 * rows, "a point for each algorithm in each of two plots");
+    assert_eq!(svg.matches("stroke-width=\"2\"").count(), 2 * rows, "and its interval");
+    let families = board.ranking.rows[0].by_family.len();
+    assert_eq!(svg.matches("<rect ").count(), 1 + rows * families, "the ground, and a cell for each family");
+    assert!(svg.contains("Cases that flip between"), "{svg}");
     let png = score::render::png(&svg).unwrap();
     // The signature and the first block of a PNG, whose width is twice the drawing's (ISO 15948, 5.2 and 11.2.2).
     assert_eq!(png[..16], *b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");

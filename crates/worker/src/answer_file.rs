@@ -108,7 +108,7 @@ mod tests {
         let expect = Ok(vec!["cart".to_owned(), "web".to_owned()]);
         assert_eq!(check("result.csv", "level,result,rank,confidence\nservice,web,2,0\nservice,cart,1,0.5\n"), expect);
         assert_eq!(check("result.csv", "rank,level,result\n1,service,cart\n2,service,web\n"), expect);
-        let list = r#"[{"level":"service","result":"cart","rank":1},{"level":"service","result":"web","rank":5}]"#;
+        let list = r#"[{"level":"service","result":"cart","rank":1},{"level":"service","result":"web","rank":2}]"#;
         assert_eq!(check("result.json", list), expect);
         assert_eq!(check("result.json", &format!(r#"{{"results": {list}}}"#)), expect);
     }
@@ -123,6 +123,8 @@ mod tests {
         assert_eq!(code("result.csv", "level,result,rank\nservice,cart,first\n"), "algorithm.answer_unreadable");
         assert_eq!(code("result.csv", "level,result,rank\nservice,a,1\nservice,b,1\n"), "algorithm.answer_invalid");
         assert_eq!(code("result.csv", "level,result,rank\nservice,a,0\n"), "algorithm.answer_invalid");
+        assert_eq!(code("result.csv", "level,result,rank\nservice,a,99\n"), "algorithm.answer_invalid");
+        assert_eq!(code("result.csv", "level,result,rank\nservice,a,3\nservice,b,1\n"), "algorithm.answer_invalid");
         assert_eq!(code("result.csv", "level,result,rank,confidence\nservice,a,1,NaN\n"), "algorithm.answer_invalid");
         assert_eq!(code("result.json", "\u{0}garbage"), "algorithm.answer_unreadable");
         assert_eq!(code("result.json", &"[".repeat(5 * 1024 * 1024)), "algorithm.answer_too_large");

@@ -159,6 +159,7 @@ fn rcaeval_ranks_the_exported_tables() {
     let site = Site::new();
     let _daemon = site.serve(&[]);
     let packs = faulty_packs(&site, 1);
+    assert!(!packs.is_empty(), "a fault is felt and detected");
     let to = site.path().join("cases");
     let names: Vec<&str> = packs.iter().map(String::as_str).collect();
     let format = ["--format", "rcaeval", "--to", to.to_str().unwrap()];

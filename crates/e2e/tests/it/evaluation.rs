@@ -91,6 +91,10 @@ fn every_algorithm_runs_on_every_exposed_datapack_and_baselines_always() {
         assert!(text.starts_with(part), "{format}: {text}");
         assert!(text.contains("submitted"), "the funnel is in {format}");
     }
+    let board = site.ctl(&["evaluation", "get", &first, "--format", "json"]).ok().json();
+    assert_eq!(board["funnel"]["scored"], 2, "{board:#}");
+    let picture = site.ctl(&["evaluation", "get", &first, "--format", "png"]).ok().out;
+    assert!(picture.get(..12).is_some_and(|first| first.contains("PNG\r\n")), "{} characters", picture.len());
     let one = site.ctl(&["evaluation", "create", "--pack", &packs[0], "--algorithm", "baro", "--wait"]).ok().json();
     assert_eq!((&one["evaluation"]["packs"], &one["board"]["funnel"]["submitted"]), (&json!(1), &json!(1)));
     let refused = |arguments: &[&str], code: &str| {

@@ -106,6 +106,7 @@ const CASES: &[Case] = &[
     ),
     case("twice", "answer([GOOD[0], dict(GOOD[0], rank=2)])", "algorithm.named_twice"),
     case("one-rank", "answer([GOOD[0], dict(GOOD[1], rank=1)])", "algorithm.answer_invalid"),
+    case("gap", "answer([dict(GOOD[0], rank=99)])", "algorithm.answer_invalid"),
     case("stranger", r#"answer([dict(GOOD[0], result="ts-travel-servise")])"#, "algorithm.unknown_service"),
     case("error", r#"raise SystemExit("no idea")"#, "algorithm.failed"),
     case("crash", "os.abort()", "algorithm.crashed"),

@@ -197,6 +197,20 @@ fn damaged(site: &Site, faulty: &str) {
         json!([state, asked, health])
     };
     assert_eq!(codes(), json!([null, null, "healthy"]));
+    // Nothing is made of a datapack that was changed, be it by one bit of its rows.
+    let mut changed = bytes.clone();
+    changed[bytes.len() / 2] ^= 0x10;
+    fs::write(&file, &changed).unwrap();
+    let to = site.path().join("of-damaged");
+    for format in ["csv", "rcaeval"] {
+        let refused = site.ctl(&["datapack", "export", faulty, "--format", format, "--to", to.to_str().unwrap()]);
+        assert_eq!(refused.error()["code"], "datapack.checksum_mismatch", "{}", refused.err);
+        assert!(!to.exists(), "nothing is left behind");
+    }
+    assert_eq!(site.ctl(&["datapack", "convert", faulty]).error()["code"], "datapack.checksum_mismatch");
+    fs::remove_file(&file).unwrap();
+    let refused = site.ctl(&["datapack", "export", faulty, "--format", "csv", "--to", to.to_str().unwrap()]);
+    assert_eq!(refused.error()["code"], "datapack.file_missing", "{}", refused.err);
     let mut changed = bytes.clone();
     let footer = bytes.len() - 6;
     changed[footer] ^= 0xff;

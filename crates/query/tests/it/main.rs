@@ -105,6 +105,8 @@ fn every_table_answers_with_pack_and_window() {
     assert_eq!(*row, json!(["2027-01-15T08:00:00.000000000Z", 3, 2.5, null, [1, 2]]));
     let lists = world.rows("SELECT BucketCounts[2], array_length(ExplicitBounds) FROM metrics_histogram LIMIT 1");
     assert_eq!(lists, [json!([2, 1])]);
+    let floats = world.rows("SELECT 'inf'::double, '-inf'::double, 'NaN'::double, NULL::double, 0.5::double");
+    assert_eq!(floats, [json!(["inf", "-inf", "NaN", null, 0.5])]);
     let codes = world.rows(
         "SELECT coalesce(attr(SpanAttributes, 'http.response.status_code'), attr(SpanAttributes, 'http.status_code')) AS code, \
          count(*) FROM traces GROUP BY code ORDER BY code",

@@ -2,8 +2,7 @@
 //!
 //! Both sides get the same files: the wide table made small by its written rule (60 columns for the methods that score
 //! columns one by one, 20 for PC; for Granger, whose peer needs a second for fifty pairs, 20 of one pack of each system and 6 of
-//! the others), and the spans of at most
-//! 200 traces. Equal scores stand in the order of the columns; scores that are equal but for rounding are ties, which the
+//! the others), and the spans of at most 200 traces. Equal scores stand in the order of the columns; scores that are equal but for rounding are ties, which the
 //! program orders by its rounding, so there only the members of a tie are compared.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -50,9 +50,9 @@ impl App {
     }
 
     /// # Errors
-    /// `datapack.unknown`, `datapack.not_built`, and about its files as the query says them.
+    /// `datapack.unknown`, `datapack.not_built`, `datapack.checksum_mismatch`, and about its files as the query says them.
     pub async fn convert(&self, name: &str) -> Result<Converted> {
-        let pack = self.pack(name).await?;
+        let pack = self.as_built(name).await?;
         let name = pack.name().to_owned();
         let files = blocking(move || pack.convert()).await?;
         Ok(Converted { name, files: files.into_iter().map(|file| format!("converted/{file}")).collect() })
@@ -60,10 +60,18 @@ impl App {
 }
 
 impl App {
-    /// The datapacks in another layout, each made in a temporary folder when its turn comes.
+    /// A datapack that is as it was built: what is made of it passes nothing on that was damaged since.
+    async fn as_built(&self, name: &str) -> Result<Pack> {
+        let pack = self.pack(name).await?;
+        blocking(move || pack.verify().map(|()| pack)).await
+    }
+
+    /// The datapacks in another layout, each made in a temporary folder when its turn comes. All are looked at before the
+    /// first one is sent, so a damaged one is told instead of half an archive.
     ///
     /// # Errors
-    /// `export.nothing_named`, `export.format_unsupported`, `export.format_unknown`, `datapack.unknown`, `datapack.not_built`.
+    /// `export.nothing_named`, `export.format_unsupported`, `export.format_unknown`, `datapack.unknown`, `datapack.not_built`,
+    /// `datapack.checksum_mismatch`, `datapack.file_missing`, `datapack.file_unexpected`.
     pub async fn export(&self, request: &ExportRequest) -> Result<Download> {
         let layout = layout(&request.format)?;
         if request.packs.is_empty() {
@@ -72,7 +80,7 @@ impl App {
         }
         let mut packs = Vec::with_capacity(request.packs.len());
         for name in &request.packs {
-            packs.push(self.pack(name).await?);
+            packs.push(self.as_built(name).await?);
         }
         let scratch = self.scratch()?;
         Ok(Download::new("application/x-tar", "export.tar".into(), None, move |sink| {

@@ -150,9 +150,13 @@ impl App {
             if found == expected {
                 return Ok(());
             }
-            Err(Problem::new(ErrorKind::Failed, "dataset.datapack_changed", "the datapack was built anew since")
-                .found(found)
-                .expected(expected))
+            Err(Problem::new(
+                ErrorKind::Failed,
+                "dataset.datapack_changed",
+                "the datapack was changed or built anew since",
+            )
+            .found(found)
+            .expected(expected))
         })
         .await
     }
