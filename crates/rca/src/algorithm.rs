@@ -67,6 +67,10 @@ pub struct About {
     /// The publication or the reason that the method comes from.
     pub source: &'static str,
     pub input: &'static [Input],
+    /// What it makes of the input: rows, columns, lists.
+    pub shapes: &'static str,
+    /// Of what goes in, and of the score.
+    pub units: &'static str,
     pub complexity: &'static str,
     pub minimum: Minimum,
     /// Where the implementation differs from the publication, one sentence each.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::process::{Scratch, Server, children_cpu_seconds, resident_mib};
+use super::process::{Scratch, Server, children_cpu_seconds, cpu_seconds, resident_mib};
 use super::{Better, Figure};
 use crate::tools;
 
@@ -99,7 +99,9 @@ fn make_packs(server: &Server, binaries: &Path) -> Result<()> {
 /// Seconds, the peak in MiB, and what is told beside them.
 fn evaluate(server: &Server, binaries: &Path) -> Result<(f64, f64, BTreeMap<String, Value>)> {
     let pid = server.process.id();
-    let (start, before) = (Instant::now(), children_cpu_seconds(pid)?);
+    // The server reads and compares checksums, its children rank.
+    let used = || -> Result<f64> { Ok(cpu_seconds(pid)? + children_cpu_seconds(pid)?) };
+    let (start, before) = (Instant::now(), used()?);
     let begun = server.ask(binaries, &["evaluation", "create", "--always"])?;
     let id = begun["id"].clone();
     let (mut peak, mut asked): (f64, _) = (0.0, Instant::now());
@@ -119,7 +121,7 @@ fn evaluate(server: &Server, binaries: &Path) -> Result<(f64, f64, BTreeMap<Stri
         std::thread::sleep(TICK);
     };
     let took = start.elapsed().as_secs_f64();
-    let cores = (children_cpu_seconds(pid)? - before) / took;
+    let cores = (used()? - before) / took;
     let of = |key: &str| ended[key].as_f64().with_context(|| format!("the evaluation tells no {key}"));
     let (reading, ranking) = (of("reading_seconds")?, of("ranking_seconds")?);
     let told = BTreeMap::from([

@@ -21,6 +21,8 @@ impl Algorithm for Baro {
             summary: "services by the highest robust z-score of any metric against median and interquartile range",
             source: "RobustScorer of BARO (Pham, Ha, Zhang, FSE 2024), with the onset given",
             input: &[Input::Metrics],
+            shapes: "per metric series of a service: the points of its normal and of its abnormal window, two lists of any length",
+            units: "values in the metric's unit; score in normal interquartile ranges",
             complexity: "O(points log points)",
             minimum: MINIMUM,
             deviations: &ADAPTER_DEVIATIONS,

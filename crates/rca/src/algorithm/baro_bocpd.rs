@@ -29,6 +29,8 @@ impl Algorithm for BaroBocpd {
             source: "BARO (Pham, Ha, Zhang, FSE 2024): multivariate Bayesian online change-point detection with a constant \
                      hazard of 1/50, then RobustScorer",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "times in seconds, values in the metric's unit; score in interquartile ranges of what came before the change",
             complexity: "O(rows² · watched columns² + points log points)",
             minimum: MINIMUM,
             deviations: &[

@@ -25,6 +25,8 @@ impl Algorithm for Circa {
             summary: "services by how far their columns depart from a regression on the columns that cause them",
             source: "regression-based hypothesis testing of CIRCA (Li et al., KDD 2022)",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "values in the column's unit; score in deviations of the regression's residuals while training",
             complexity: "O(columns² · subsets of neighbours + rows · columns · causes²)",
             minimum: MINIMUM,
             deviations: &[

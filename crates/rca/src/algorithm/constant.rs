@@ -17,6 +17,8 @@ impl Algorithm for Constant {
             summary: "the candidates in alphabetical order, whatever happened",
             source: "a control without data",
             input: &[Input::Inventory],
+            shapes: "the list of candidates",
+            units: "score without a unit: there is none but the order",
             complexity: "O(services log services)",
             minimum: Minimum::NONE,
             deviations: &[],

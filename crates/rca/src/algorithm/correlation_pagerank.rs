@@ -26,6 +26,8 @@ impl Algorithm for CorrelationPageRank {
             summary: "services by PageRank over correlated columns, restarting at columns that go with the symptom",
             source: "MicroRCA (Wu et al., NOMS 2020): personalised PageRank on a graph weighted by correlation",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "correlations from -1 to 1; score as a share of PageRank",
             complexity: "O(rows · columns²)",
             minimum: MINIMUM,
             deviations: &[

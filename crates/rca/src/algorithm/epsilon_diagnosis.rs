@@ -27,6 +27,8 @@ impl Algorithm for EpsilonDiagnosis {
             source: "ε-Diagnosis (Shan et al., WWW 2019) in the form of PyRCA: two-sample test by squared correlation, \
                      threshold at 1 − α of a bootstrap",
             input: &[Input::Metrics],
+            shapes: "per metric series of a service: the last points of the normal and as many first ones of the abnormal window",
+            units: "values in the metric's unit; score as a difference of squared correlations, 0 to 1",
             complexity: "O(replicates · points)",
             minimum: MINIMUM,
             deviations: &[

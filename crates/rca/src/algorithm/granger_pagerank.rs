@@ -27,6 +27,8 @@ impl Algorithm for GrangerPageRank {
             source: "Granger causality (Granger 1969) with one to three lags, mean p-value of four tests below .05; \
                      PageRank with damping .85, as evaluated by Pham, Ha, Zhang (ASE 2024)",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "lags in rows; score as a share of PageRank",
             complexity: "O(rows · columns²)",
             minimum: MINIMUM,
             deviations: &[DEVIATIONS[0], DEVIATIONS[1], "a pair whose regression cannot be made counts as no edge"],

@@ -21,6 +21,8 @@ impl Algorithm for LoudestMetric {
             summary: "services by the largest shift of any metric's mean, in normal standard deviations",
             source: "a control: no model of causes at all",
             input: &[Input::Metrics],
+            shapes: "per metric series of a service: the points of its normal and of its abnormal window, two lists of any length",
+            units: "values in the metric's unit; score in normal standard deviations",
             complexity: "O(points)",
             minimum: MINIMUM,
             deviations: &ADAPTER_DEVIATIONS,

@@ -22,6 +22,8 @@ impl Algorithm for MaxChange {
             summary: "services by the largest ratio of an operation's mean duration, abnormal to normal window",
             source: "the latency-ratio control used to audit public data sets",
             input: &[Input::Traces],
+            shapes: "spans of each window, with operation (service and name), trace, parent, kind and status",
+            units: "durations in nanoseconds; score as a ratio of mean durations",
             complexity: "O(spans)",
             minimum: MINIMUM,
             deviations: &["durations come from the spans themselves rather than from exported latency columns"],

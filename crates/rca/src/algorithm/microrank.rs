@@ -32,6 +32,8 @@ impl Algorithm for MicroRank {
             summary: "services by a Dstar2 spectrum of their operations, weighted by PageRank over slow and usual traces",
             source: "MicroRank (Yu et al., WWW 2021) in the reduction of RCAEval",
             input: &[Input::Traces],
+            shapes: "spans of each window, with operation (service and name), trace, parent, kind and status",
+            units: "durations in milliseconds; score without a unit",
             complexity: "O(spans log spans)",
             minimum: MINIMUM,
             deviations: &[

@@ -20,6 +20,8 @@ impl Algorithm for MostFrequent {
             summary: "services by their number of spans in the abnormal window",
             source: "a control that looks at traffic and not at harm",
             input: &[Input::Traces],
+            shapes: "spans of each window, with operation (service and name), trace, parent, kind and status",
+            units: "score in spans",
             complexity: "O(spans)",
             minimum: Minimum::NONE,
             deviations: &[],

@@ -21,6 +21,8 @@ impl Algorithm for NSigma {
             summary: "services by the highest z-score of any metric against mean and deviation of the normal window",
             source: "N-Sigma as in RCAEval (Pham et al., ASE 2024)",
             input: &[Input::Metrics],
+            shapes: "per metric series of a service: the points of its normal and of its abnormal window, two lists of any length",
+            units: "values in the metric's unit; score in normal standard deviations",
             complexity: "O(points)",
             minimum: MINIMUM,
             deviations: &ADAPTER_DEVIATIONS,

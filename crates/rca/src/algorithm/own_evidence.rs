@@ -42,6 +42,8 @@ impl Algorithm for OwnEvidence {
             summary: "services by what their own spans, metrics and logs show that their callees do not explain",
             source: "devised in this project",
             input: &[Input::Traces, Input::Metrics, Input::Logs],
+            shapes: "spans, metric series and log lines of each window, and the candidates",
+            units: "durations in seconds, values in the metric's unit; score in shares of evidence",
             complexity: "O(spans log spans + points + log bytes)",
             minimum: MINIMUM,
             deviations: &[],

@@ -25,6 +25,8 @@ impl Algorithm for PcPageRank {
             source: "PC (Spirtes, Glymour 1991) with Fisher's z at .05, order-independent; PageRank with damping .85, as \
                      evaluated by Pham, Ha, Zhang (ASE 2024)",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "p-values of independence; score as a share of PageRank",
             complexity: "O(columns² · subsets of neighbours + rows · columns²)",
             minimum: MINIMUM,
             deviations: &[

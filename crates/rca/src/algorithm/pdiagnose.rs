@@ -29,6 +29,8 @@ impl Algorithm for PDiagnose {
             summary: "services by votes: metric points and spans three deviations up, and error lines in logs",
             source: "PDiagnose (Hou et al., ISPA 2021) in the reduction of RCAEval, where each kind of evidence weighs alike",
             input: &[Input::Metrics, Input::Logs, Input::Traces],
+            shapes: "metric series, spans and log lines of each window",
+            units: "values in the metric's unit, durations in milliseconds; score in votes",
             complexity: "O(points log points + spans + log lines)",
             minimum: MINIMUM,
             deviations: &[

@@ -20,6 +20,8 @@ impl Algorithm for Random {
             summary: "the candidates in a random order drawn from the seed",
             source: "the dummy baseline of RCAEval (Pham et al., ASE 2024)",
             input: &[Input::Inventory],
+            shapes: "the list of candidates",
+            units: "score without a unit: there is none but the order",
             complexity: "O(services)",
             minimum: Minimum::NONE,
             deviations: &["orders the candidates rather than the services seen in abnormal traces and logs"],

@@ -28,6 +28,8 @@ impl Algorithm for RandomWalk {
             source: "first-order random walk of MonitorRank (Kim et al., SIGMETRICS 2013) on the PC graph of CloudRanger \
                      (Wang et al., CCGRID 2018), with its levels and weights",
             input: &[Input::Metrics, Input::Traces],
+            shapes: "the wide table, rows (one a second) x columns (one for each metric series, and latency, workload and errors of each service); made small by its written rule",
+            units: "correlations from -1 to 1; score as a share of the walk's steps",
             complexity: "O(columns² · subsets of neighbours + steps · columns²)",
             minimum: MINIMUM,
             deviations: &[

@@ -24,6 +24,8 @@ impl Algorithm for TraceRca {
             summary: "services by the harmonic mean of support and confidence of their operations among slow spans",
             source: "TraceRCA (Li et al., IWQoS 2021) in the reduction of RCAEval",
             input: &[Input::Traces],
+            shapes: "spans of each window, with operation (service and name), trace, parent, kind and status",
+            units: "durations in milliseconds; score from 0 to 1",
             complexity: "O(spans)",
             minimum: MINIMUM,
             deviations: &[

@@ -22,6 +22,8 @@ pub struct Variant {
     name: &'static str,
     summary: &'static str,
     input: &'static [Input],
+    shapes: &'static str,
+    units: &'static str,
     complexity: &'static str,
     quirks: &'static [&'static str],
     /// `None` where the program fails, or falls back to the order of the columns.
@@ -38,6 +40,8 @@ impl Algorithm for Variant {
             summary: self.summary,
             source: SOURCE,
             input: self.input,
+            shapes: self.shapes,
+            units: self.units,
             complexity: self.complexity,
             minimum: MINIMUM,
             deviations: self.quirks,
@@ -76,6 +80,8 @@ fn small(pack: &Pack) -> Option<Wide> {
 
 const TABLE: &str =
     "takes the wide table; a column's service is the one that it was made from, and `-db` is not cut off";
+const WIDE: &str = "rows (one a second, both windows) x columns `<service>_<metric>`, without gaps, and the onset";
+const ROWS: &str = "one row for each span: trace, operation, start, duration, parent; and the onset";
 const SMALL: &str = "takes the wide table made small, 20 columns at most";
 const SPANS: &str = "takes the 60 operations with most normal spans; one without a span before the onset, on which the program fails, is left out";
 const HALVES: &str =
@@ -85,6 +91,8 @@ pub const NSIGMA: Variant = Variant {
     name: "nsigma@rcaeval",
     summary: "nsigma as RCAEval has it",
     input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "values in the column's unit; score in normal standard deviations",
     complexity: "O(cells)",
     quirks: &[
         TABLE,
@@ -102,6 +110,8 @@ pub const BARO: Variant = Variant {
     name: "baro@rcaeval",
     summary: "baro as RCAEval has it, with the onset given",
     input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "values in the column's unit; score in normal interquartile ranges",
     complexity: "O(cells)",
     quirks: &[
         TABLE,
@@ -119,6 +129,8 @@ pub const TRACERCA: Variant = Variant {
     name: "tracerca@rcaeval",
     summary: "tracerca as RCAEval has it",
     input: &[Input::Traces],
+    shapes: ROWS,
+    units: "times and durations in microseconds; score from 0 to 1",
     complexity: "O(spans + operations²)",
     quirks: &[
         SPANS,
@@ -137,6 +149,8 @@ pub const MICRORANK: Variant = Variant {
     name: "microrank@rcaeval",
     summary: "microrank as RCAEval has it",
     input: &[Input::Traces],
+    shapes: ROWS,
+    units: "times and durations in microseconds; score without a unit",
     complexity: "O(spans + 25 · pairs of trace and operation)",
     quirks: &[
         SPANS,
@@ -157,6 +171,8 @@ pub const PDIAGNOSE: Variant = Variant {
     name: "pdiagnose@rcaeval",
     summary: "pdiagnose as the script in RCAEval has it",
     input: &[Input::Metrics, Input::Logs, Input::Traces],
+    shapes: "the wide table, 60 columns at most; spans as rows; log lines with time and text",
+    units: "times in seconds, durations in microseconds; score in votes",
     complexity: "O(cells + log bytes + spans)",
     quirks: &[
         "takes the wide table made small, 60 columns at most",
@@ -176,6 +192,8 @@ pub const PC_PAGERANK: Variant = Variant {
     name: "pc-pagerank@rcaeval",
     summary: "pc-pagerank as RCAEval has it",
     input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "p-values of independence; score as a share of PageRank",
     complexity: "O(columns² · subsets of neighbours)",
     quirks: &[
         SMALL,
@@ -193,6 +211,8 @@ pub const GRANGER_PAGERANK: Variant = Variant {
     name: "granger-pagerank@rcaeval",
     summary: "granger-pagerank as RCAEval has it",
     input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "lags in rows; score as a share of PageRank",
     complexity: "O(rows · columns²)",
     quirks: &[
         SMALL,
@@ -210,6 +230,8 @@ pub const CIRCA: Variant = Variant {
     name: "circa@rcaeval",
     summary: "circa as RCAEval has it",
     input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "values in the column's unit; score in deviations of the residuals",
     complexity: "O(columns² · subsets of neighbours + columns³)",
     quirks: &[
         SMALL,

@@ -121,6 +121,20 @@ fn too_little_data_is_a_problem_and_not_an_order() {
 }
 
 #[test]
+fn each_method_is_described_whole() {
+    let names: Vec<&str> = algorithms().iter().map(|one| one.name()).filter(|name| !name.contains('@')).collect();
+    let promised = "random constant most-frequent loudest-metric max-change nsigma baro baro-bocpd tracerca microrank \
+                    pdiagnose epsilon-diagnosis pc-pagerank correlation-pagerank granger-pagerank random-walk circa \
+                    own-evidence";
+    assert_eq!(names, promised.split_whitespace().collect::<Vec<_>>());
+    for (name, about) in algorithms().iter().map(|one| (one.name(), one.about())) {
+        let words = [about.summary, about.source, about.shapes, about.units, about.complexity];
+        assert!(words.iter().all(|words| !words.is_empty()) && !about.input.is_empty(), "{name}: {about:?}");
+        assert!(about.complexity.starts_with("O("), "{name}: {about:?}");
+    }
+}
+
+#[test]
 fn an_unknown_name_suggests_the_nearest() {
     let problem = algorithm("n-sigma").err().unwrap();
     assert_eq!(problem.code, "algorithm.unknown");
