@@ -129,8 +129,9 @@ impl Charts {
                 Err(error) if error.kind() == Io::NotFound => continue,
                 about => about.map_err(unreadable)?,
             };
-            let age = about.modified().map_err(unreadable)?.elapsed().unwrap_or_default();
-            if age >= at_least {
+            let modified = about.modified().map_err(unreadable)?;
+            // One from the future was kept before the clock was set back; it counts as new, and nothing new goes.
+            if modified.elapsed().is_ok_and(|age| age >= at_least) {
                 found.push((digest.to_owned(), about.len()));
             }
         }

@@ -56,23 +56,12 @@ const OVERLAY: &str = "extra:\n  list:\n  - {name: a, image: 'one:1', command: r
 
 /// Our own seed with a second version of the pedestal that takes over what it does not name.
 fn seed() -> String {
-    let text = std::fs::read_to_string(round::seeds().join("demo/data.yaml")).unwrap();
-    let second = "      - name: 1.1.0
-        github_link: OperationsPAI/train-ticket
-        status: 1
-        helm_config:
-          version: 0.4.6
-          chart_name: trainticket
-          repo_name: train-ticket
-          repo_url: https://operationspai.github.io/train-ticket
-          status: 1
-          values:
+    round::seed_with_second(
+        "0.4.6",
+        "
             - {key: 'extra.list[0].image', type: 0, category: 1, value_type: 0, default_value: 'two:2', overridable: false}
-            - {key: extra.tag, type: 0, category: 1, value_type: 0, default_value: '17.6', overridable: false}
-
-projects:
-";
-    text.replacen("projects:\n", second, 1)
+            - {key: extra.tag, type: 0, category: 1, value_type: 0, default_value: '17.6', overridable: false}",
+    )
 }
 
 /// What is not in order: ids and checks.

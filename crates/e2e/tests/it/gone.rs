@@ -55,21 +55,8 @@ fn present(site: &Site, etcd: &Etcd) -> Vec<Value> {
 }
 
 fn seed(count: &str) -> String {
-    let text = std::fs::read_to_string(round::seeds().join("demo/data.yaml")).unwrap();
-    let second = "      - name: 1.1.0
-        github_link: OperationsPAI/train-ticket
-        status: 1
-        helm_config:
-          version: 0.4.7
-          chart_name: trainticket
-          repo_name: train-ticket
-          repo_url: https://operationspai.github.io/train-ticket
-          status: 1
-          values: []
-
-projects:
-";
-    text.replacen("projects:\n", second, 1).replacen("default_value: '4'", &format!("default_value: '{count}'"), 1)
+    let text = round::seed_with_second("0.4.7", "[]");
+    text.replacen("default_value: '4'", &format!("default_value: '{count}'"), 1)
 }
 
 #[test]

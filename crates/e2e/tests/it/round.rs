@@ -32,6 +32,27 @@ pub fn seeds() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../seeds").canonicalize().unwrap()
 }
 
+/// Our own seed with a second version of the pedestal, at this version of the chart and with these values (YAML).
+pub fn seed_with_second(chart_version: &str, values: &str) -> String {
+    let text = std::fs::read_to_string(seeds().join("demo/data.yaml")).unwrap();
+    let second = format!(
+        "      - name: 1.1.0
+        github_link: OperationsPAI/train-ticket
+        status: 1
+        helm_config:
+          version: {chart_version}
+          chart_name: trainticket
+          repo_name: train-ticket
+          repo_url: https://operationspai.github.io/train-ticket
+          status: 1
+          values: {values}
+
+projects:
+"
+    );
+    text.replacen("projects:\n", &second, 1)
+}
+
 /// An installation with `ts` registered from our own seed and enabled.
 pub fn ts(daemon_arguments: &[&str]) -> (Site, Daemon) {
     let site = Site::new();

@@ -105,6 +105,12 @@ fn every_table_answers_with_pack_and_window() {
     assert_eq!(*row, json!(["2027-01-15T08:00:00.000000000Z", 3, 2.5, null, [1, 2]]));
     let lists = world.rows("SELECT BucketCounts[2], array_length(ExplicitBounds) FROM metrics_histogram LIMIT 1");
     assert_eq!(lists, [json!([2, 1])]);
+    // More groups by texts than are kept at once.
+    let pairs = world.rows(
+        "SELECT count(*), sum(n) FROM (SELECT x.TraceId AS p, y.TraceId AS q, count(*) AS n \
+         FROM trace_id_ts x CROSS JOIN trace_id_ts y GROUP BY p, q)",
+    );
+    assert_eq!(pairs, [json!([400 * 400, 1200 * 1200])]);
     let floats = world.rows("SELECT 'inf'::double, '-inf'::double, 'NaN'::double, NULL::double, 0.5::double");
     assert_eq!(floats, [json!(["inf", "-inf", "NaN", null, 0.5])]);
     let codes = world.rows(

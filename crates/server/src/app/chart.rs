@@ -196,8 +196,10 @@ impl App {
     /// Takes away what was fetched for a change that came to nothing, and says so in the problem that it came to nothing with.
     pub(super) async fn undo_fetched(&self, fetched: &FetchedCharts, mut problem: Problem) -> Problem {
         let undone = self.undo_kept(&fetched.kept).await;
-        if !undone.is_empty() {
-            problem.message.push_str(&format!("; undone: {}", undone.join(", ")));
+        for (what, things) in [("undone", undone.gone), ("not undone", undone.left)] {
+            if !things.is_empty() {
+                problem.message.push_str(&format!("; {what}: {}", things.join(", ")));
+            }
         }
         problem
     }

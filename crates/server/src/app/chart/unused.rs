@@ -12,6 +12,13 @@ use super::died;
 /// Whoever hands an archive over says afterwards whose it is; until then it is nobody's.
 const SETTLED: Duration = Duration::from_secs(3600);
 
+/// What came of taking back what was kept.
+#[derive(Default)]
+pub(in super::super) struct Undone {
+    pub gone: Vec<String>,
+    pub left: Vec<String>,
+}
+
 impl App {
     /// Archives that no version of a pedestal and no release refers to, an hour and more after they were kept.
     ///
@@ -42,20 +49,23 @@ impl App {
         Ok(unused)
     }
 
-    /// Takes away what this call kept and nothing refers to: the names of what was.
-    pub(in super::super) async fn undo_kept(&self, kept: &[(String, String)]) -> Vec<String> {
-        let mut undone = Vec::new();
-        let used = match self.used_charts().await {
-            Ok(used) => used,
-            Err(problem) => {
-                tracing::warn!("fetched archives stay, for it cannot be told who uses them: {}", problem.chain());
-                return undone;
-            }
-        };
-        for (digest, name) in kept.iter().filter(|(digest, _)| !used.contains(digest)) {
-            match self.charts().remove(digest) {
-                Ok(()) => undone.push(format!("the fetched archive of {name}")),
-                Err(problem) => tracing::warn!("a fetched archive stays: {}", problem.chain()),
+    /// Takes away what this call kept and nothing refers to: what was, and what stays with the reason, in words.
+    pub(in super::super) async fn undo_kept(&self, kept: &[(String, String)]) -> Undone {
+        let mut undone = Undone::default();
+        if kept.is_empty() {
+            return undone;
+        }
+        let used = self.used_charts().await;
+        for (digest, name) in kept {
+            let gone = match &used {
+                Ok(used) if used.contains(digest) => continue,
+                Ok(_) => self.charts().remove(digest).map_err(|problem| problem.to_string()),
+                // It cannot be told who uses it.
+                Err(problem) => Err(problem.to_string()),
+            };
+            match gone {
+                Ok(()) => undone.gone.push(format!("the fetched archive of {name}")),
+                Err(problem) => undone.left.push(format!("the fetched archive of {name} ({problem})")),
             }
         }
         undone
