@@ -89,7 +89,7 @@ impl Store {
         self.write(|tx, _| {
             Box::pin(async move {
                 held(tx, claim).await?;
-                let holders = holders(tx, name).await?;
+                let mut holders = holders(tx, name).await?;
                 if let Some(own) = holders.iter().find(|lease| lease.task == Some(claim.task)) {
                     let (resource, fence) = (own.resource.clone(), own.fence);
                     return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence }));
@@ -97,12 +97,14 @@ impl Store {
                 if holders.len() >= capacity as usize {
                     return Ok(LimitGrant::Full(holders));
                 }
-                let taken: Vec<&str> = holders.iter().map(|lease| lease.resource.as_str()).collect();
+                let taken: Vec<String> = holders.iter().map(|lease| lease.resource.clone()).collect();
                 let names = (0..capacity).map(|number| format!("limit:{name}:{number}"));
-                for resource in names.filter(|resource| !taken.contains(&resource.as_str())) {
+                for resource in names.filter(|resource| !taken.contains(resource)) {
                     let note = format!("{} of run {}", claim.kind, claim.run);
-                    if let Grant::Got(fence) = grant(tx, &resource, holder, &note).await? {
-                        return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence }));
+                    match grant(tx, &resource, holder, &note).await? {
+                        Grant::Got(fence) => return Ok(LimitGrant::Got(Lease { resource, owner: claim.owner, fence })),
+                        // Taken since the holders were read.
+                        Grant::Busy(row) => holders.extend(HeldLease::read(row)?),
                     }
                 }
                 Ok(LimitGrant::Full(holders))

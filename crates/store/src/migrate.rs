@@ -201,3 +201,28 @@ fn render(sql: &str, backend: DbBackend) -> String {
             .replace("{tail}", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::{ConnectOptions, ConnectionTrait, Database, DbBackend};
+
+    use super::render;
+    use crate::migration;
+
+    #[tokio::test]
+    async fn two_processes_may_take_the_steps_in_turn() {
+        for first in 0..2 {
+            let folder = tempfile::tempdir().unwrap();
+            let mut options = ConnectOptions::new(format!("sqlite:{}?mode=rwc", folder.path().join("db").display()));
+            // Each connection remembers the schema as it saw it last.
+            options.max_connections(1);
+            let processes =
+                [Database::connect(options.clone()).await.unwrap(), Database::connect(options).await.unwrap()];
+            for (step, turn) in migration::steps().zip(first..) {
+                let sql = render(step.sqlite.unwrap_or(step.sql), DbBackend::Sqlite);
+                let done = processes[turn % 2].execute_unprepared(&sql).await;
+                done.unwrap_or_else(|error| panic!("{}: {error}", step.name));
+            }
+        }
+    }
+}

@@ -11,12 +11,15 @@ pub(super) const STEPS: &[Step] = &[
         name: "executions outside of a run",
         sql: "ALTER TABLE executions MODIFY task_id CHAR(36) NULL",
         // SQLite cannot drop NOT NULL from a column; its documentation gives this procedure for a change that leaves the
-        // stored rows as they are.
+        // stored rows as they are. Writing the schema by hand does not count it up, so another process would go on with the
+        // one that it knows; a table that comes and goes does.
         sqlite: Some(
             "PRAGMA writable_schema = ON;
             UPDATE sqlite_schema SET sql = replace(sql, 'task_id CHAR(36) NOT NULL', 'task_id CHAR(36) NULL')
                 WHERE type = 'table' AND name = 'executions';
-            PRAGMA writable_schema = RESET;",
+            PRAGMA writable_schema = RESET;
+            CREATE TABLE schema_was_written (id INTEGER);
+            DROP TABLE schema_was_written;",
         ),
     },
     step("evaluations of executions", "ALTER TABLE executions ADD COLUMN evaluation_id INTEGER NULL"),
