@@ -181,7 +181,7 @@ pub struct VerifyReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileCheck {
     pub path: String,
-    /// `ok`, `changed`, `missing` or `unexpected`.
+    /// `ok`, `changed`, `missing`, `unexpected` or `unreadable`.
     pub state: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::check::{check_columns, file_size};
 use crate::disk::{corrupt, list, read};
-use crate::pack::{ATTACHMENTS, MANIFEST_FILE, OPEN, Pack, SEALED, TRUTH_FILE};
+use crate::pack::{ATTACHMENTS, Finding, MANIFEST_FILE, OPEN, Pack, SEALED, TRUTH_FILE};
 use crate::quality::Quality;
 use crate::schema::{Signal, files};
 use crate::skew;
@@ -73,7 +73,7 @@ pub struct Diagnosis {
     pub unexpected_extras: Vec<String>,
     pub parquets: Vec<FileState>,
     pub json: Vec<FileState>,
-    /// What was measured when the pack was built.
+    /// What was measured when the pack was built; absent when the files are not those any more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub quality: Option<Quality>,
     /// Services whose clock disagrees with their callers', worst first.
@@ -82,19 +82,10 @@ pub struct Diagnosis {
     pub notes: Vec<String>,
 }
 
-/// Diagnoses what stands in `folder`, which may not exist.
-///
-/// # Errors
-/// `datapack.file_corrupt`, `datapack.format_unknown` when the manifest cannot be read.
-pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
-    let built = state.code() >= PackState::BuildSuccess.code();
-    if !folder.is_dir() {
-        let health = if built { Health::StateInconsistent } else { Health::NotBuilt };
-        let note = match health {
-            Health::NotBuilt => format!("the datapack is not built: its state is {state}"),
-            _ => format!("the state says {state}, but the datapack has no folder"),
-        };
-        return Ok(Diagnosis {
+impl Diagnosis {
+    /// A verdict on a folder in which nothing can be looked at.
+    fn bare(health: Health, note: String) -> Self {
+        Self {
             health,
             missing_files: Vec::new(),
             empty_parquets: Vec::new(),
@@ -104,38 +95,67 @@ pub fn diagnose(folder: &Path, state: PackState) -> Result<Diagnosis> {
             quality: None,
             clock_skew: Vec::new(),
             notes: vec![note],
+        }
+    }
+}
+
+/// Diagnoses what stands in `folder`, which may not exist; `recorded` is the digest that was recorded of it.
+///
+/// # Errors
+/// `datapack.disk_failed` when the folder cannot be read.
+pub fn diagnose(folder: &Path, state: PackState, recorded: Option<String>) -> Result<Diagnosis> {
+    let built = state.code() >= PackState::BuildSuccess.code();
+    if !folder.is_dir() {
+        return Ok(match built {
+            true => Diagnosis::bare(
+                Health::StateInconsistent,
+                format!("the state says {state}, but the datapack has no folder"),
+            ),
+            false => Diagnosis::bare(Health::NotBuilt, format!("the datapack is not built: its state is {state}")),
         });
     }
-    let pack = Pack::open(folder)?;
-    let open = folder.join(OPEN);
+    match Pack::open(folder) {
+        Ok(pack) => files_of(&pack.recorded(recorded), state, built),
+        Err(problem) if problem.kind.retryable() => Err(problem),
+        // Without its manifest and its checksums there is nothing that the other files could be compared with.
+        Err(problem) => {
+            let health = if built { Health::Incomplete } else { Health::StateInconsistent };
+            let problem = within(problem, folder, "");
+            Ok(Diagnosis::bare(health, format!("the datapack cannot be looked at: {problem}")))
+        }
+    }
+}
+
+fn files_of(pack: &Pack, state: PackState, built: bool) -> Result<Diagnosis> {
     let tables: Vec<(Window, Signal)> = files().collect();
     let parquets: Vec<FileState> =
-        tables.into_par_iter().map(|(window, signal)| parquet_state(&pack, window, signal)).collect();
-    let json: Vec<FileState> = DOCUMENTS.iter().map(|(part, name)| json_state(&pack, part, name)).collect();
+        tables.into_par_iter().map(|(window, signal)| parquet_state(pack, window, signal)).collect();
+    let mut json: Vec<FileState> = DOCUMENTS.iter().map(|(part, name)| json_state(pack, part, name)).collect();
+    json.extend(pack.replaced().map(|Finding { file, problem }| {
+        let code = Some(problem.code.clone().into_owned());
+        FileState { name: file, present: true, rows: None, size: None, code, problem: Some(problem.to_string()) }
+    }));
     let all = || parquets.iter().chain(&json);
     let missing_files: Vec<String> = all().filter(|file| !file.present).map(|file| file.name.clone()).collect();
     let required = &pack.manifest().content.profile.required;
     let empty = files().zip(&parquets).filter(|((_, signal), file)| file.rows == Some(0) && required.contains(signal));
     let empty_parquets: Vec<String> = empty.map(|(_, file)| file.name.clone()).collect();
-    let broken = all().any(|file| file.problem.is_some());
-    let quality = pack.manifest().content.quality.clone();
-    let health = match (built, missing_files.is_empty() && !broken, empty_parquets.is_empty()) {
+    let intact = missing_files.is_empty() && all().all(|file| file.problem.is_none());
+    let health = match (built, intact, empty_parquets.is_empty()) {
         (false, ..) => Health::StateInconsistent,
-        (true, false, _) if missing_files.len() == parquets.len() + json.len() => Health::StateInconsistent,
         (true, false, _) => Health::Incomplete,
         (true, true, false) => Health::EmptyParquets,
         (true, true, true) => Health::Healthy,
     };
-    let clock_skew = if missing_files.is_empty() && !broken { skew::measure(&open)? } else { Vec::new() };
     let mut diagnosis = Diagnosis {
         health,
         missing_files,
         empty_parquets,
-        unexpected_extras: extras(folder)?,
+        unexpected_extras: extras(pack.folder())?,
         parquets,
         json,
-        quality: Some(quality),
-        clock_skew,
+        quality: intact.then(|| pack.manifest().content.quality.clone()),
+        clock_skew: if intact { skew::measure(&pack.open_part())? } else { Vec::new() },
         notes: Vec::new(),
     };
     diagnosis.notes = words::notes(&diagnosis, state, &pack.manifest().content.windows);
@@ -187,7 +207,7 @@ fn within(mut problem: Problem, path: &Path, stored: &str) -> Problem {
     let place = problem.place.take().unwrap_or_default();
     let place =
         place.strip_prefix(&path.display().to_string()).or_else(|| place.strip_prefix(stored)).unwrap_or(&place);
-    let place = place.trim_start_matches(": ");
+    let place = place.trim_start_matches(": ").trim_start_matches('/');
     if place.is_empty() { problem } else { problem.place(place) }
 }
 

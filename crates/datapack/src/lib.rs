@@ -47,7 +47,7 @@ pub use contract::contract_markdown;
 pub use input::{Batches, InMemory, PackInput, Profile, Source, name};
 pub use load::{LOAD_GENERATORS, load};
 pub use manifest::{Content, FORMAT, Manifest, Provenance, public_ground_truth};
-pub use pack::{Bytes, Pack, PublicFile};
+pub use pack::{Bytes, Finding, Pack, PublicFile};
 pub use parquet_file::FileRecord;
 pub use quality::Quality;
 pub use schema::{Signal, Table};

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use arrow::array::RecordBatch;
 use model::{ErrorKind, Problem, Result, Truth, Window};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -32,6 +31,10 @@ use crate::disk::{corrupt, create_folder, digest, failed, list, read, sync_folde
 use crate::manifest::{Checksums, FORMAT, Manifest, check_truth};
 use crate::schema::Signal;
 use crate::{INJECTION_FILE, load};
+
+mod verify;
+
+pub use verify::Finding;
 
 pub(crate) const OPEN: &str = "open";
 pub(crate) const SEALED: &str = "sealed";
@@ -68,6 +71,8 @@ pub struct Pack {
     folder: PathBuf,
     manifest: Manifest,
     sums: Checksums,
+    /// The digest that was recorded elsewhere when the pack was published.
+    recorded: Option<String>,
 }
 
 impl Pack {
@@ -94,7 +99,13 @@ impl Pack {
         let manifest = serde_json::from_value(value).map_err(|error| corrupt(&path, error))?;
         let path = folder.join(SUMS_FILE);
         let text = String::from_utf8(read(&path)?).map_err(|error| corrupt(&path, error))?;
-        Ok(Self { folder: folder.to_path_buf(), manifest, sums: Checksums::parse(&path, &text)? })
+        Ok(Self { folder: folder.to_path_buf(), manifest, sums: Checksums::parse(&path, &text)?, recorded: None })
+    }
+
+    /// The same pack, which must have this [digest](Pack::digest): whoever changes a file and its checksum is found too.
+    #[must_use]
+    pub fn recorded(self, digest: Option<String>) -> Self {
+        Self { recorded: digest, ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -112,6 +123,11 @@ impl Pack {
     /// The folder that may be shown to an algorithm, read-only.
     pub fn open_part(&self) -> PathBuf {
         self.folder.join(OPEN)
+    }
+
+    /// Every file that was built, as it is stored: `open/env.json`.
+    pub fn built(&self) -> impl Iterator<Item = &str> {
+        self.sums.0.keys().map(String::as_str)
     }
 
     /// The digest of `sha256sum.txt`: stored elsewhere, it also guards the checksums themselves.
@@ -158,47 +174,6 @@ impl Pack {
             work(&batch.map_err(|error| corrupt(&path, error))?)?;
         }
         Ok(())
-    }
-
-    /// Reads everything that was built and compares it with the checksums. Attachments are not looked at.
-    ///
-    /// # Errors
-    /// `datapack.checksum_mismatch`, `datapack.file_missing`, `datapack.file_unexpected`.
-    pub fn verify(&self) -> Result<()> {
-        for part in [OPEN, SEALED] {
-            for name in list(&self.folder.join(part))? {
-                let known = self.sums.0.contains_key(&format!("{part}/{name}"));
-                if !known && !name.starts_with('.') && !ATTACHMENTS.contains(&name.as_str()) {
-                    return Err(Problem::new(
-                        ErrorKind::Failed,
-                        "datapack.file_unexpected",
-                        "the datapack has a file that was not built",
-                    )
-                    .place(format!("{part}/{name}"))
-                    .fix("remove the file"));
-                }
-            }
-        }
-        for file in &self.manifest.content.files {
-            let name = format!("{OPEN}/{}", file.name);
-            let sum = self.sums.0.get(&name).map_or("no checksum", String::as_str);
-            if sum != file.sha256 {
-                return Err(mismatch(&format!("{SUMS_FILE}: {name}"), sum, &file.sha256));
-            }
-        }
-        self.sums.0.par_iter().try_for_each(|(name, _)| self.verify_file(name))
-    }
-
-    /// Compares one stored file with its checksum.
-    ///
-    /// # Errors
-    /// `datapack.checksum_mismatch`, `datapack.file_missing`.
-    pub(crate) fn verify_file(&self, stored: &str) -> Result<()> {
-        let sum = self.sums.0.get(stored).map_or("no checksum", String::as_str);
-        match digest(&self.folder.join(stored))?.1 {
-            found if found == sum => Ok(()),
-            found => Err(mismatch(stored, &found, sum)),
-        }
     }
 
     /// The files of the public form, by name.
@@ -335,14 +310,6 @@ fn stored_name(name: &str) -> String {
     let attached = name.strip_prefix(CONVERTED).is_some_and(|rest| rest.starts_with('/'));
     let sealed = attached || [INJECTION_FILE, MANIFEST_FILE, CONCLUSION_FILE].contains(&name);
     format!("{}/{name}", if sealed { SEALED } else { OPEN })
-}
-
-fn mismatch(place: &str, found: &str, expected: &str) -> Problem {
-    Problem::new(ErrorKind::Failed, "datapack.checksum_mismatch", "a file of the datapack was changed")
-        .place(place)
-        .found(found)
-        .expected(expected)
-        .fix("build the datapack again, or download it again")
 }
 
 fn parse<T: DeserializeOwned>(path: &Path) -> Result<T> {

@@ -134,8 +134,9 @@ async fn opened(
         parts.store.exclude_pack(lease, evaluation, injection, "no datapack").await?;
         return Ok(None);
     };
+    let digest = stored.pack_digest;
     let read = tokio::task::spawn_blocking(move || {
-        let pack = Pack::open(&folder)?;
+        let pack = Pack::open(&folder)?.recorded(digest);
         pack.verify()?;
         Ok::<_, Problem>(pack)
     });

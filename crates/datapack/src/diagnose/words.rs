@@ -22,7 +22,10 @@ pub(super) fn notes(diagnosis: &Diagnosis, state: PackState, windows: &Windows) 
     if !diagnosis.unexpected_extras.is_empty() {
         notes.push(format!("files that no datapack has: {}", diagnosis.unexpected_extras.join(", ")));
     }
-    let Some(quality) = &diagnosis.quality else { return notes };
+    let Some(quality) = &diagnosis.quality else {
+        notes.push("what was measured when it was built is left out: the files are not those any more".to_owned());
+        return notes;
+    };
     for finding in &quality.findings {
         notes.push(format!(
             "{}: {} ({}, expected {}); probable cause: {}",

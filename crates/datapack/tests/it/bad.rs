@@ -145,7 +145,7 @@ fn each_damage_has_its_code() {
         let what = damage.what;
         published(packs.path(), number);
         let folder = packs.path().join(format!("shop-{number:06}"));
-        let health = || diagnose(&folder, PackState::DetectorSuccess).unwrap();
+        let health = || diagnose(&folder, PackState::DetectorSuccess, None).unwrap();
         let whole = health();
         assert_eq!(whole.health, Health::Healthy, "{:?}", whole.notes);
         (damage.change)(&folder);

@@ -67,7 +67,7 @@ fn a_case_becomes_a_labelled_pack_that_algorithms_rank() {
     pack.verify().unwrap();
     assert_eq!(pack.truth().unwrap().roots(), ["cart"]);
     assert_eq!(pack.manifest().provenance.more["origin"], "imported");
-    let diagnosis = diagnose(&packs.path().join("other-000005"), PackState::BuildSuccess).unwrap();
+    let diagnosis = diagnose(&packs.path().join("other-000005"), PackState::BuildSuccess, None).unwrap();
     assert_eq!(diagnosis.health, Health::Healthy, "{:?}", diagnosis.notes);
     assert!(diagnosis.notes.iter().any(|note| note.contains("the imported case has no metrics_histogram")));
     let frames = pack.load(&[]).unwrap();

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read};
 
 use arrow::datatypes::{DataType, TimeUnit};
+use datapack::diagnose::{Health, diagnose};
 use datapack::{Bytes, ConclusionRow, EndpointFigures, LOAD_GENERATORS, Pack, Signal, schema};
-use model::{ErrorKind, Window};
+use model::{ErrorKind, PackState, Window};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rca::frame::{SpanKind, SpanStatus};
 use serde_json::Value;
@@ -78,6 +79,44 @@ fn a_plain_reader_finds_the_declared_types_and_order() {
     assert_eq!(*traces.field_with_name("Duration").unwrap().data_type(), DataType::UInt64);
     let instant = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     assert_eq!(*traces.field_with_name("Timestamp").unwrap().data_type(), instant);
+}
+
+/// One look names everything that is wrong, and a folder whose files and checksums agree is still not what was recorded.
+#[test]
+fn all_that_is_wrong_is_told_at_once_and_a_forgery_too() {
+    let packs = tempdir().unwrap();
+    let (pack, other) = (published(packs.path(), 1), published(packs.path(), 2));
+    let folder = packs.path().join("shop-000001");
+    let open = |digest: &Pack| Pack::open(&folder).unwrap().recorded(Some(digest.digest()));
+    open(&pack).verify().unwrap();
+    let forged = open(&other);
+    assert_eq!(forged.verify().unwrap_err().code, "datapack.checksums_replaced");
+    let told = diagnose(&folder, PackState::BuildSuccess, Some(other.digest())).unwrap();
+    assert_eq!((told.health, &told.quality), (Health::Incomplete, &None));
+    assert!(told.notes[1].starts_with("sha256sum.txt: "), "{:?}", told.notes);
+
+    fs::remove_file(folder.join("open/normal_logs.parquet")).unwrap();
+    fs::remove_file(folder.join("sealed/truth.json")).unwrap();
+    fs::write(folder.join("open/env.json"), "{}").unwrap();
+    fs::write(folder.join("sealed/notes.txt"), "").unwrap();
+    let found = forged.findings().unwrap();
+    let found: Vec<(&str, &str)> = found.iter().map(|one| (one.file.as_str(), one.problem.code.as_ref())).collect();
+    let expected = [
+        ("sha256sum.txt", "datapack.checksums_replaced"),
+        ("sealed/notes.txt", "datapack.file_unexpected"),
+        ("open/env.json", "datapack.checksum_mismatch"),
+        ("open/normal_logs.parquet", "datapack.file_missing"),
+        ("sealed/truth.json", "datapack.file_missing"),
+    ];
+    assert_eq!(found, expected);
+    assert!(open(&pack).verify().unwrap_err().message.ends_with("(and 3 findings more)"));
+
+    // Without its manifest there is nothing that can be said of the rest.
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let bare = diagnose(&folder, PackState::BuildSuccess, None).unwrap();
+    assert_eq!((bare.health, &bare.quality), (Health::Incomplete, &None));
+    assert!(bare.notes[0].contains("sealed/manifest.json"), "{:?}", bare.notes);
 }
 
 #[test]

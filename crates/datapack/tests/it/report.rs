@@ -33,7 +33,7 @@ fn the_health_of_a_pack_is_told_from_its_state_and_its_files() {
     let packs = tempdir().unwrap();
     let folder = |number: i32| packs.path().join(format!("shop-{number:06}"));
     published(packs.path(), 1);
-    let whole = diagnose(&folder(1), PackState::DetectorSuccess).unwrap();
+    let whole = diagnose(&folder(1), PackState::DetectorSuccess, None).unwrap();
     assert_eq!(whole.health, Health::Healthy, "{:?}", whole.notes);
     assert!(
         whole
@@ -45,9 +45,9 @@ fn the_health_of_a_pack_is_told_from_its_state_and_its_files() {
     );
     assert!(whole.clock_skew.is_empty());
     // Nothing was built; or the state says so.
-    assert_eq!(diagnose(&folder(9), PackState::InjectSuccess).unwrap().health, Health::NotBuilt);
-    assert_eq!(diagnose(&folder(9), PackState::BuildSuccess).unwrap().health, Health::StateInconsistent);
-    assert_eq!(diagnose(&folder(1), PackState::InjectSuccess).unwrap().health, Health::StateInconsistent);
+    assert_eq!(diagnose(&folder(9), PackState::InjectSuccess, None).unwrap().health, Health::NotBuilt);
+    assert_eq!(diagnose(&folder(9), PackState::BuildSuccess, None).unwrap().health, Health::StateInconsistent);
+    assert_eq!(diagnose(&folder(1), PackState::InjectSuccess, None).unwrap().health, Health::StateInconsistent);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_clock_that_runs_behind_is_named() {
     late.retain(|row| row.time >= crate::synthetic::windows().normal_start.0);
     source.replace(Window::Normal, Signal::Traces, vec![traces(&late)]);
     Builder::new(packs.path(), input(1)).unwrap().build(&source).unwrap().publish().unwrap();
-    let found = diagnose(&packs.path().join("shop-000001"), PackState::BuildSuccess).unwrap();
+    let found = diagnose(&packs.path().join("shop-000001"), PackState::BuildSuccess, None).unwrap();
     let [skew] = &found.clock_skew[..] else { panic!("{:?}", found.clock_skew) };
     assert_eq!((skew.service.as_str(), skew.worst_ns), ("cart", 20_000_000));
     assert!(found.notes.iter().any(|note| note.starts_with("cart:") && note.contains("20.0 ms")), "{:?}", found.notes);

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use testkit::process::{Daemon, Ran, Site, finish, until};
 
 use crate::pack;
@@ -184,13 +185,8 @@ fn damaged(site: &Site, faulty: &str) {
     let bytes = fs::read(&file).unwrap();
     let codes = || {
         let verify = site.ctl(&["datapack", "verify", faulty]);
-        let state = match verify.out.is_empty() {
-            true => Some(verify.error()["code"].clone()),
-            false => {
-                let files = verify.json()["files"].as_array().unwrap().clone();
-                files.iter().find(|one| one["state"] != "ok").map(|one| one["state"].clone())
-            }
-        };
+        let files = verify.json()["files"].as_array().unwrap().clone();
+        let state = files.iter().find(|one| one["state"] != "ok").map(|one| one["state"].clone());
         let asked = query(site, "SELECT count(DISTINCT Body) FROM logs", &[faulty]);
         let asked = if asked.code == 0 { Value::Null } else { asked.error()["code"].clone() };
         let health = site.ctl(&["datapack", "diagnose", faulty]).json()["health"].clone();
@@ -217,11 +213,47 @@ fn damaged(site: &Site, faulty: &str) {
     fs::write(&file, &changed).unwrap();
     assert_eq!(codes(), json!(["changed", "datapack.file_corrupt", "incomplete"]));
     fs::remove_file(&file).unwrap();
-    let found = codes();
-    assert_eq!((&found[1], &found[2]), (&json!("datapack.file_missing"), &json!("incomplete")), "{found}");
+    assert_eq!(codes(), json!(["missing", "datapack.file_missing", "incomplete"]));
     // Another table's columns.
     fs::copy(open.join("normal_traces.parquet"), &file).unwrap();
     assert_eq!(codes(), json!(["changed", "datapack.column_missing", "incomplete"]));
     fs::write(&file, &bytes).unwrap();
     assert_eq!(codes(), json!([null, null, "healthy"]));
+    forged(site, faulty);
+}
+
+/// A row was changed, and every checksum of the folder with it: the digest in the store knows better.
+fn forged(site: &Site, faulty: &str) {
+    let folder = site.data().join("packs").join(faulty);
+    let parts = ["open/env.json", "sealed/manifest.json", "sha256sum.txt"].map(|part| folder.join(part));
+    let kept = parts.each_ref().map(|path| fs::read(path).unwrap());
+    let sum = |path: &Path| hex::encode(Sha256::digest(fs::read(path).unwrap()));
+    let before = [&parts[0], &parts[1]].map(|path| sum(path));
+    let env = String::from_utf8(kept[0].clone()).unwrap().replace("UTC", "CET");
+    fs::write(&parts[0], env).unwrap();
+    let replace = |path: &Path, from: &str, to: &str| {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(from), "{}", path.display());
+        fs::write(path, text.replace(from, to)).unwrap();
+    };
+    replace(&parts[1], &before[0], &sum(&parts[0]));
+    replace(&parts[2], &before[0], &sum(&parts[0]));
+    replace(&parts[2], &before[1], &sum(&parts[1]));
+    assert!(site.aegis(&["datapack", "verify", folder.to_str().unwrap()]).ok().out.contains("as it was built"));
+
+    let verify = site.ctl(&["datapack", "verify", faulty]);
+    let wrong: Vec<Value> = verify.json()["files"].as_array().unwrap().clone();
+    let wrong: Vec<&Value> = wrong.iter().filter(|one| one["state"] != "ok").collect();
+    assert!(verify.code == 5 && wrong.len() == 1, "{}", verify.out);
+    assert_eq!((&wrong[0]["path"], &wrong[0]["state"]), (&json!("sha256sum.txt"), &json!("changed")));
+    let health = site.ctl(&["datapack", "diagnose", faulty]).json();
+    assert_eq!((&health["health"], &health["quality"]), (&json!("incomplete"), &Value::Null), "{health:#}");
+    let to = site.path().join("of-forged");
+    let refused = site.ctl(&["datapack", "export", faulty, "--format", "csv", "--to", to.to_str().unwrap()]);
+    assert_eq!(refused.error()["code"], "datapack.checksums_replaced", "{}", refused.err);
+    let ended = site.ctl(&["evaluation", "create", "--algorithm", "baro", "--always", "--wait"]).ok().json();
+    assert_eq!(ended["evaluation"]["excluded"]["damaged"], 1, "{:#}", ended["evaluation"]);
+    for (path, bytes) in parts.iter().zip(kept) {
+        fs::write(path, bytes).unwrap();
+    }
 }

@@ -16,13 +16,13 @@ use super::injection::blocking;
 
 impl App {
     /// # Errors
-    /// `datapack.unknown`, `datapack.file_corrupt`.
+    /// `datapack.unknown`, `datapack.disk_failed`.
     pub async fn diagnose(&self, name: &str) -> Result<Diagnosis> {
         let stored = self.find_injection(name).await?;
         // What is not published has no folder, and no folder is what the diagnosis starts from.
         let folder = self.packs().join(stored.pack_path.as_deref().unwrap_or(&stored.name));
-        let state = stored.state;
-        let found = blocking(move || diagnose(&folder, state)).await?;
+        let (state, recorded) = (stored.state, stored.pack_digest);
+        let found = blocking(move || diagnose(&folder, state, recorded)).await?;
         let quality = found.quality.map(serde_json::to_value).transpose().map_err(|error| {
             Problem::internal("datapack.report_malformed", "a quality report cannot be written").cause(error)
         })?;
@@ -71,7 +71,7 @@ impl App {
     ///
     /// # Errors
     /// `export.nothing_named`, `export.format_unsupported`, `export.format_unknown`, `datapack.unknown`, `datapack.not_built`,
-    /// `datapack.checksum_mismatch`, `datapack.file_missing`, `datapack.file_unexpected`.
+    /// `datapack.checksum_mismatch`, `datapack.checksums_replaced`, `datapack.file_missing`, `datapack.file_unexpected`.
     pub async fn export(&self, request: &ExportRequest) -> Result<Download> {
         let layout = layout(&request.format)?;
         if request.packs.is_empty() {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use ::datapack::{Bytes, Pack, PublicFile};
+use ::datapack::{Bytes, Finding, Pack, PublicFile};
 use api::injection::{
     FileCheck, FileNode, FileTree, GroundTruth, Injection, InjectionDetail, InjectionQuery, InjectionSearch, Label,
     VerifyReport,
@@ -160,7 +160,7 @@ impl App {
                 .fix(format!("ask `aegisctl run why {}`", stored.run)));
         };
         let folder = self.packs().join(folder);
-        blocking(move || Pack::open(&folder)).await
+        blocking(move || Ok(Pack::open(&folder)?.recorded(stored.pack_digest))).await
     }
 }
 
@@ -172,36 +172,33 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send
 }
 
 fn report(id: InjectionId, pack: &Pack) -> Result<VerifyReport> {
-    let files = pack.files()?;
-    let rows = files.iter().filter_map(|file| Some((file.name.clone(), file.rows?))).collect();
-    let ok = |file: &PublicFile| FileCheck { path: file.name.clone(), state: "ok".into(), detail: None };
-    let mut checks: Vec<FileCheck> = files.iter().map(ok).collect();
-    let found = pack.verify();
-    if let Err(problem) = &found {
-        note(&mut checks, problem)?;
+    let ok = |path: String| FileCheck { path, state: "ok".into(), detail: None };
+    let mut files: Vec<FileCheck> = pack.built().map(|name| ok(shown(name))).collect();
+    let findings = pack.findings()?;
+    for finding in &findings {
+        let check = check(finding);
+        match files.iter_mut().find(|known| known.path == check.path) {
+            Some(known) => *known = check,
+            None => files.push(check),
+        }
     }
-    Ok(VerifyReport { id, name: pack.name().to_owned(), ok: found.is_ok(), files: checks, rows })
+    let rows = pack.manifest().content.files.iter().filter_map(|file| Some((file.name.clone(), file.rows?))).collect();
+    Ok(VerifyReport { id, name: pack.name().to_owned(), ok: findings.is_empty(), files, rows })
 }
 
-/// Marks the file that the verification stopped at. What is no finding about a file is an error of its own.
-fn note(checks: &mut Vec<FileCheck>, problem: &Problem) -> Result<()> {
+/// What an algorithm sees has its own name, the rest the folder before it.
+fn shown(stored: &str) -> String {
+    stored.strip_prefix("open/").unwrap_or(stored).to_owned()
+}
+
+fn check(Finding { file, problem }: &Finding) -> FileCheck {
     let state = match problem.code.as_ref() {
-        "datapack.checksum_mismatch" => "changed",
+        "datapack.checksum_mismatch" | "datapack.checksums_replaced" => "changed",
         "datapack.file_missing" => "missing",
         "datapack.file_unexpected" => "unexpected",
-        _ => {
-            return Err(Problem::internal("datapack.unverifiable", "the datapack cannot be verified")
-                .found(problem.to_string()));
-        }
+        _ => "unreadable",
     };
-    let place = problem.place.clone().unwrap_or_default();
-    let path = place.rsplit('/').next().unwrap_or_default().to_owned();
-    let check = FileCheck { path: path.clone(), state: state.into(), detail: Some(problem.to_string()) };
-    match checks.iter_mut().find(|known| known.path == path) {
-        Some(known) => *known = check,
-        None => checks.push(check),
-    }
-    Ok(())
+    FileCheck { path: shown(file), state: state.into(), detail: Some(problem.to_string()) }
 }
 
 fn node(file: PublicFile) -> FileNode {

@@ -40,7 +40,7 @@ pub async fn run(context: &Context<'_>) -> Result<Outcome> {
         Problem::internal("run.without_pack", "an algorithm was started before the datapack was built")
     })?;
     let folder = context.parts.packs.join(path);
-    let pack = tokio::task::spawn_blocking(move || verified(&folder))
+    let pack = tokio::task::spawn_blocking(move || verified(&folder, injection.pack_digest))
         .await
         .map_err(|error| Problem::internal("datapack.read_panicked", error.to_string()))??;
     let new = NewExecution {
@@ -110,8 +110,8 @@ async fn remote(context: &Context<'_>, choice: &AlgorithmChoice) -> Result<Outco
 }
 
 /// The pack as it was built: nobody ranks on, or judges, a file that has changed since.
-fn verified(folder: &Path) -> Result<Pack> {
-    let pack = Pack::open(folder)?;
+fn verified(folder: &Path, digest: Option<String>) -> Result<Pack> {
+    let pack = Pack::open(folder)?.recorded(digest);
     pack.verify()?;
     Ok(pack)
 }
