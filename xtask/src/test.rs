@@ -35,6 +35,7 @@ pub fn run(args: &Args) -> Result<()> {
     let provisioned: Vec<_> = provisioned.collect();
     let runner = || {
         let mut runner = std::process::Command::new(&nextest);
+        tools::own_environment(&mut runner);
         runner
             .current_dir(tools::root())
             .args(["nextest", "run", "--workspace", "--no-fail-fast"])

@@ -13,7 +13,19 @@ pub fn root() -> PathBuf {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    own_environment(&mut command);
     command
+}
+
+/// Takes away what Cargo told this program of itself. Build scripts look at it (`ring`'s does), so a build from here and one
+/// from a shell would each undo the other's.
+pub fn own_environment(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// Runs a command to its end and fails when it fails.
