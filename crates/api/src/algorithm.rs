@@ -37,9 +37,26 @@ pub struct Algorithm {
     /// Where it is defined.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source: Option<String>,
+    /// Of a built-in method: what its reader should know.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub method: Option<Method>,
     /// Of a command: what is run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command: Option<CommandSpec>,
+}
+
+/// A built-in method as it is implemented.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Method {
+    /// Parts of the datapack that it reads: `inventory`, `traces`, `logs`, `metrics`.
+    pub input: Vec<String>,
+    /// What it makes of the input: rows, columns, lists.
+    pub shapes: String,
+    /// Of what goes in, and of the score.
+    pub units: String,
+    pub complexity: String,
+    /// Where it differs from the publication.
+    pub deviations: Vec<String>,
 }
 
 /// A command that ranks the suspects of one datapack. A version of it never changes.

@@ -175,3 +175,11 @@ pub fn run_id(text: &str) -> Result<String, String> {
     }
     Err("not the id of a run, nor its first 4 or more characters; `aegisctl run list` shows them".to_owned())
 }
+
+/// A number that JSON can carry: one that is none would arrive as "not given".
+pub fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ => Err(format!("`{text}` is no finite number")),
+    }
+}

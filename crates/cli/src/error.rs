@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use client::{Class, Failure};
-use model::{ErrorKind, Problem};
+use model::{ErrorKind, Problem, printable};
 use serde_json::{Value, json};
 
 use crate::output::Format;
@@ -53,7 +53,8 @@ pub const EXIT_CODES: [(u8, &str); 12] = [
 
 /// Tells what went wrong on standard error.
 pub fn report(failure: &Failure, format: Format) -> ExitCode {
-    let text = if format == Format::Table { words(failure) } else { line(failure).to_string() };
+    let text =
+        if format == Format::Table { printable(&words(failure)).into_owned() } else { line(failure).to_string() };
     // There is nobody left to tell when standard error is closed.
     let _ = writeln!(std::io::stderr(), "{text}");
     ExitCode::from(failure.exit_code())

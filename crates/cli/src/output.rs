@@ -8,7 +8,7 @@ use api::{Page, PageQuery, Pagination};
 use clap::ValueEnum;
 use client::Failure;
 use comfy_table::{Cell, Color, Table, presets};
-use model::{ErrorKind, Problem};
+use model::{ErrorKind, Problem, printable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Output {
     pub fn say(&self, text: impl AsRef<str>) {
         if !self.quiet {
             // There is nobody left to tell when standard error is closed.
-            let _ = writeln!(io::stderr(), "{}", text.as_ref());
+            let _ = writeln!(io::stderr(), "{}", printable(text.as_ref()));
         }
     }
 
@@ -171,12 +171,12 @@ impl Output {
                 serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(unprintable)?
             }
         };
-        self.write(&text)
+        self.bytes(text.as_bytes())
     }
 
     /// What is YAML by nature, whatever form was asked for.
     pub fn yaml<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        self.write(&yaml(value)?)
+        self.bytes(yaml(value)?.as_bytes())
     }
 
     pub fn lines<T: Serialize>(&self, items: &[T]) -> Result<(), Failure> {
@@ -185,7 +185,7 @@ impl Output {
             text.push_str(&serde_json::to_string(item).map_err(unprintable)?);
             text.push('\n');
         }
-        self.write(&text)
+        self.bytes(text.as_bytes())
     }
 
     pub fn table<T>(&self, items: &[T], columns: &[Column<T>]) -> Result<(), Failure> {
@@ -199,7 +199,8 @@ impl Output {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         let headings: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        let mut rows = rows.to_vec();
+        let printable = |row: &Vec<String>| row.iter().map(|cell| printable(cell).into_owned()).collect();
+        let mut rows: Vec<Vec<String>> = rows.iter().map(printable).collect();
         // There is a width only where standard output is a terminal.
         let layout = table.width().and_then(|width| narrow::fit(&headings, &mut rows, width.into()));
         let all: Vec<usize> = (0..headings.len()).collect();
@@ -217,7 +218,7 @@ impl Output {
         if self.color {
             table.enforce_styling();
         }
-        self.write(&(table.trim_fmt() + "\n"))?;
+        self.bytes((table.trim_fmt() + "\n").as_bytes())?;
         let left: Vec<&str> = all.iter().filter(|at| !shown.contains(at)).map(|&at| headings[at]).collect();
         if !left.is_empty() {
             self.say(format!("no room for {}; a wider terminal or `-o json` shows them", left.join(", ")));
@@ -243,12 +244,12 @@ impl Output {
         }
     }
 
-    /// Standard output. A reader that went away (`| head`) ends the program quietly and successfully.
+    /// Text for people on standard output.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
-        self.bytes(text.as_bytes())
+        self.bytes(printable(text).as_bytes())
     }
 
-    /// The same for what is no text.
+    /// Documents for programs, as they are. A reader that went away (`| head`) ends the program quietly and successfully.
     pub fn bytes(&self, content: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         match out.write_all(content).and_then(|()| out.flush()) {

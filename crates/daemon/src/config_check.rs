@@ -15,8 +15,7 @@ use crate::config::Config;
 /// # Errors
 /// The first part's problem, after all of them were tried.
 pub fn run(config: &Config) -> Result<()> {
-    print!("{}", config.shown());
-    println!();
+    println!("{}", config.shown());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Problem::internal("daemon.runtime", error.to_string()))?;
     let (store, settings) = runtime.block_on(async { (try_store(config).await, try_settings(config).await) });

@@ -20,7 +20,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{getegid, geteuid};
-use worker::confine::Order;
+use worker::confine::{NOT_STARTED, Order};
 
 use crate::bond::die_with_parent;
 
@@ -148,7 +148,7 @@ fn last(order: &Order) -> Problem {
     };
     let home = order.env.get("HOME").map_or("/", String::as_str);
     let error = Command::new(program).args(arguments).env_clear().envs(&order.env).current_dir(home).exec();
-    eprintln!("{program}: {error}");
+    eprintln!("{NOT_STARTED}{program}: {error}");
     std::process::exit(i32::from(NO_PROGRAM));
 }
 

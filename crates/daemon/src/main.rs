@@ -1,5 +1,9 @@
 //! `aegis`: the daemon and what belongs to it. Configuration and wiring; the work is done in the crates below.
 
+// Before the others, which print by its macro.
+#[macro_use]
+mod output;
+
 mod bench_query;
 mod bench_send;
 mod bond;
@@ -14,12 +18,13 @@ mod pack;
 mod serve;
 mod simulate;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use model::{Problem, Result};
+use model::{Problem, Result, printable};
 
 use crate::config::Config;
 
@@ -106,7 +111,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.command {
         Command::Confine(args) => confine::run(args),
-        _ => run(cli.command).map(|()| ExitCode::SUCCESS),
+        _ => run(cli.command).and_then(|()| output::finish()).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,
@@ -162,17 +167,20 @@ impl ServeArgs {
 }
 
 fn print_problem(problem: &Problem) {
-    eprintln!("error: {} [{}]", problem.message, problem.code);
-    for (label, text) in
+    let mut text = format!("error: {} [{}]\n", problem.message, problem.code);
+    let mut tell = |label: &str, said: &dyn std::fmt::Display| text.push_str(&format!("  {label:<9} {said}\n"));
+    for (label, said) in
         [("place", &problem.place), ("found", &problem.found), ("expected", &problem.expected), ("fix", &problem.fix)]
     {
-        if let Some(text) = text {
-            eprintln!("  {label:<9} {text}");
+        if let Some(said) = said {
+            tell(label, said);
         }
     }
     let mut cause = std::error::Error::source(problem);
     while let Some(error) = cause {
-        eprintln!("  {:<9} {error}", "because");
+        tell("because", &error);
         cause = error.source();
     }
+    // There is nobody left to tell when standard error is closed.
+    let _ = write!(std::io::stderr(), "{}", printable(&text));
 }

@@ -7,6 +7,7 @@ mod clock;
 mod id;
 mod name;
 mod onset;
+mod printable;
 mod problem;
 mod state;
 mod truth;
@@ -21,6 +22,7 @@ pub use id::{
 };
 pub use name::{Slot, SystemCode};
 pub use onset::Onset;
+pub use printable::printable;
 pub use problem::{ErrorKind, Problem, Result, counted, io_kind, nearest};
 pub use state::{ExecutionState, IllegalTransition, PackState, RunState, TaskKind, TaskState};
 pub use truth::{Role, Truth, TruthEntry};

@@ -59,6 +59,17 @@ pub enum Input {
     Metrics,
 }
 
+impl Input {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inventory => "inventory",
+            Self::Traces => "traces",
+            Self::Logs => "logs",
+            Self::Metrics => "metrics",
+        }
+    }
+}
+
 /// What a reader of a board should know about a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct About {

@@ -30,10 +30,15 @@ enum Document {
 /// Reads the answer.
 ///
 /// # Errors
-/// `algorithm.no_answer`, `algorithm.answer_too_large`, `algorithm.answer_unreadable`, and those of
+/// `algorithm.no_answer`, `algorithm.answered_twice`, `algorithm.answer_too_large`, `algorithm.answer_unreadable`, and those of
 /// [`api::algorithm::ranked_answers`].
 pub fn read(folder: &Path) -> Result<Vec<Answer>> {
     let (json, csv) = (folder.join("result.json"), folder.join("result.csv"));
+    if json.exists() && csv.exists() {
+        return Err(Problem::new(ErrorKind::Failed, "algorithm.answered_twice", "it left two answers")
+            .found("`result.csv` and `result.json`")
+            .expected("one of them"));
+    }
     if json.exists() {
         return ranked_answers(from_json(&text(&json)?)?);
     }

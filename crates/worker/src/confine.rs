@@ -13,6 +13,9 @@ pub const OUTPUT: &str = "/output";
 /// A folder of its own, in memory, gone with it.
 pub const HOME: &str = "/tmp";
 
+/// How the last words of a process begin that could not become the command.
+pub const NOT_STARTED: &str = "cannot be started: ";
+
 /// One command that is to be run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {

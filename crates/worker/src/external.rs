@@ -16,7 +16,7 @@ use store::{NewToken, Store};
 use crate::Parts;
 use crate::answer_file;
 use crate::child::{empty_folder, handed_over, left, not_started, unwritable};
-use crate::confine::{End, HOME, INPUT, OUTPUT, Order, Report};
+use crate::confine::{End, HOME, INPUT, NOT_STARTED, OUTPUT, Order, Report};
 use crate::rank::{Ran, checked};
 
 /// What the confining process may take beyond the command's own time.
@@ -244,9 +244,10 @@ fn answers(order: &Order, report: &Report, posted: Option<Vec<Answer>>) -> Resul
         End::TimedOut => return Err(timed_out(order)),
         End::OutOfMemory => return Err(out_of_memory(order)),
         End::Exited { .. } if NO_MEMORY.iter().any(|said| words.contains(said)) => return Err(out_of_memory(order)),
-        End::Exited { code: 127 } => {
-            return Err(failed("algorithm.not_found", "there is no such program where it runs")
-                .found(words)
+        // A program may end with 127 as well, as a shell does when a command in it is missing.
+        End::Exited { code: 127 } if words.starts_with(NOT_STARTED) => {
+            return Err(failed("algorithm.not_started", "the program is not there where it runs, or cannot be run")
+                .found(words.trim_start_matches(NOT_STARTED))
                 .expected("a program on the server's PATH, or an absolute path"));
         }
         End::Exited { code } => {

@@ -147,6 +147,15 @@ fn show(session: &Session, algorithm: &Algorithm) -> Result<(), Failure> {
             ("Summary", algorithm.summary.clone()),
             ("Source", or_dash(algorithm.source.as_ref())),
         ];
+        if let Some(method) = &algorithm.method {
+            rows.extend([
+                ("Reads", method.input.join(", ")),
+                ("Shapes", method.shapes.clone()),
+                ("Units", method.units.clone()),
+                ("Complexity", method.complexity.clone()),
+                ("Deviations", if method.deviations.is_empty() { "-".into() } else { method.deviations.join("\n") }),
+            ]);
+        }
         if let Some(command) = &algorithm.command {
             let network = match command.network {
                 Network::None => "none",

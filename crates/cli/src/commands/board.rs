@@ -122,7 +122,7 @@ pub fn document(session: &Session, form: &Form, query: &BoardQuery) -> Result<bo
     if format == "json" {
         let text = serde_json::to_string_pretty(&client.board(query)?)
             .map_err(|error| Problem::internal("board.unwritable", error.to_string()))?;
-        session.out.write(&format!("{text}\n"))?;
+        session.out.bytes(format!("{text}\n").as_bytes())?;
         return Ok(true);
     }
     let wanted = ExportQuery {

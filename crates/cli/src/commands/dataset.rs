@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DownloadQuery, Manifest, Member};
 use clap::{Args, Subcommand};
 use client::Failure;
-use model::{ErrorKind, Problem};
+use model::{ErrorKind, Problem, counted};
 
 use super::Done;
-use crate::args::Paging;
+use crate::args::{Paging, finite};
 use crate::error::Exit;
 use crate::output::{Column, Format};
 use crate::session::Session;
@@ -68,7 +68,7 @@ pub struct Create {
     #[arg(long, value_name = "ID")]
     group_id: Option<String>,
     /// Share of the groups of equal system and point that are held out
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = finite)]
     held_out: f64,
     /// Which groups are held out follows from this alone
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -166,7 +166,9 @@ fn download(session: &Session, name: &str, part: Option<String>, to: Option<Path
         let problem = Problem::new(ErrorKind::Unavailable, "download.unwritable", "the archive cannot be written");
         Failure::from(problem.place(to.display().to_string()).found(error.to_string()))
     };
-    let mut answer = client.dataset_archive(name, &DownloadQuery { part })?;
+    let wanted = |member: &&Member| part.as_ref().is_none_or(|part| member.part == *part);
+    let packs = manifest.members.iter().filter(wanted).count();
+    let mut answer = client.dataset_archive(name, &DownloadQuery { part: part.clone() })?;
     // A download that breaks off leaves nothing that looks whole.
     let unfinished = to.with_extension("zip.part");
     let mut file = File::create(&unfinished).map_err(unwritable)?;
@@ -176,6 +178,6 @@ fn download(session: &Session, name: &str, part: Option<String>, to: Option<Path
         return Err(unwritable(error));
     }
     std::fs::rename(&unfinished, &to).map_err(unwritable)?;
-    session.out.say(format!("{} datapacks, manifest in it", manifest.members.len()));
+    session.out.say(format!("{}, manifest in it", counted(packs, "datapack")));
     session.out.write(&format!("{}\n", to.display()))
 }

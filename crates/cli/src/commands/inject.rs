@@ -11,6 +11,7 @@ use model::{ErrorKind, Problem, Result};
 use serde_json::{Map, Value, json};
 
 use super::{Done, run};
+use crate::args::finite;
 use crate::duration::{parse, parse_positive};
 use crate::error::{Exit, line};
 use crate::output::{Column, Format, or_dash};
@@ -323,14 +324,6 @@ fn read_text(path: &Path) -> Result<String> {
         Problem::new(ErrorKind::Invalid, "submit.file_malformed", "the file is not UTF-8 text")
             .place(path.display().to_string())
     })
-}
-
-/// A number that JSON can carry: one that is none would arrive as "not given".
-fn finite(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
-        _ => Err(format!("`{text}` is no finite number")),
-    }
 }
 
 #[cfg(test)]

@@ -81,10 +81,10 @@ fn render(session: &Session, system: &str, otlp: Option<String>, clickhouse: Opt
         Format::Json if config => session.out.document(&rendered.configuration)?,
         Format::Json => session.out.document(&rendered)?,
         Format::Ndjson => session.out.lines(&rendered.manifests)?,
-        Format::Table | Format::Yaml if config => session.out.write(&yaml(&rendered.configuration)?)?,
+        Format::Table | Format::Yaml if config => session.out.bytes(yaml(&rendered.configuration)?.as_bytes())?,
         Format::Table | Format::Yaml => {
             let parts = rendered.manifests.iter().map(yaml).collect::<Result<Vec<_>, _>>()?;
-            session.out.write(&parts.join("---\n"))?;
+            session.out.bytes(parts.join("---\n").as_bytes())?;
         }
     }
     Ok(Exit::Success)

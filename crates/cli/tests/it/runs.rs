@@ -125,6 +125,28 @@ fn a_list_is_printed_in_four_forms() {
     assert_eq!(list("json").json()["items"][0], run("Running"));
 }
 
+/// Names come from charts and telemetry of others, messages from programs of others.
+#[test]
+fn what_would_steer_a_terminal_is_shown_to_people_and_kept_for_programs() {
+    const SLY: &str = "a\u{1b}[2J\u{9b}31mb\u{202e}c\r";
+    let server = Canned::start(|request: &Request| {
+        if request.path.contains("/traces") {
+            let mut run = run("Completed");
+            run["services"] = json!(SLY);
+            return page(json!([run]));
+        }
+        problem(404, "not_found", SLY, false)
+    });
+    let home = Home::new();
+    let steers = |text: &str| text.chars().any(|one| one.is_control() && one != '\n' || one == '\u{202e}');
+    let table = home.run(&["--server", &server.address, "run", "list"]);
+    assert!(!steers(&table.out) && table.out.contains("a\\u{1b}[2J\\u{9b}31mb\\u{202e}c\\u{d}"), "{:?}", table.out);
+    let json = home.run(&["--server", &server.address, "-o", "json", "run", "list"]);
+    assert_eq!(json.json()["items"][0]["services"], SLY);
+    let failed = home.run(&["--server", &server.address, "system", "show", "ts"]);
+    assert!(!steers(&failed.err) && failed.err.contains("a\\u{1b}[2J"), "{:?}", failed.err);
+}
+
 #[test]
 fn every_page_is_fetched_when_all_are_wanted() {
     let server = Canned::start(|request| {

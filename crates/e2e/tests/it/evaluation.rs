@@ -160,6 +160,9 @@ fn a_damaged_datapack_is_taken_out_and_a_data_set_tells_of_it() {
     for name in ["manifest.json", "/abnormal_traces.parquet", "/sha256sum.txt"] {
         assert!(bytes.windows(name.len()).any(|window| window == name.as_bytes()), "{name} is in the archive");
     }
+    let other = if parts.contains("open") { "held_out" } else { "open" };
+    let refused = site.ctl(&["dataset", "download", "pairs", "--part", other, "--to", zip.to_str().unwrap()]);
+    assert_eq!(refused.error()["code"], "dataset.part_empty", "{}", refused.err);
     let scored = site.ctl(&["evaluation", "create", "--dataset", "pairs", "--algorithm", "baro", "--wait"]).ok().json();
     assert_eq!((&scored["evaluation"]["eval_type"], &scored["evaluation"]["packs"]), (&json!("dataset"), &json!(2)));
 

@@ -1,6 +1,7 @@
 //! Algorithms that somebody brings as a command: good ones, bad ones, and what they can reach.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -98,6 +99,12 @@ const CASES: &[Case] = &[
     Case { name: "poster", script: POSTER, more: &["--network", "server"], code: "" },
     case("silent", "pass", "algorithm.no_answer"),
     case("chatty", r#"print("garbage " * 100000)"#, "algorithm.no_answer"),
+    case(
+        "two",
+        r#"answer(GOOD); open(os.environ["OUTPUT_PATH"] + "/result.csv", "w").write("level,result,rank\n")"#,
+        "algorithm.answered_twice",
+    ),
+    case("shell", "raise SystemExit(127)", "algorithm.failed"),
     case("empty", "answer([])", "algorithm.answer_empty"),
     case(
         "garbage",
@@ -187,7 +194,14 @@ fn every_way_to_fail_is_a_result_of_its_own_and_the_evaluation_goes_on() {
     for case in CASES {
         add(&site, case, &[]);
     }
-    let gone = site.ctl(&["algorithm", "add", "gone", "--command", "/nowhere/at-all"]).ok().json();
+    for missing in ["/nowhere/at-all", "no-such-program", "./rank.py"] {
+        let refused = site.ctl(&["algorithm", "add", "missing", "--command", missing]);
+        assert_eq!((refused.code, &refused.error()["code"]), (4, &json!("algorithm.program_missing")), "{missing}");
+    }
+    // A program whose interpreter is not there is a program all the same.
+    let program = site.write("brought/gone", "#!/nowhere/at-all\n");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let gone = site.ctl(&["algorithm", "add", "gone", "--command", program.to_str().unwrap()]).ok().json();
     assert_eq!(gone["runnable"], true, "{gone:#}");
 
     let mut arguments = vec!["evaluation", "create", "--pack", &pack, "--wait", "--algorithm", "gone"];
@@ -204,7 +218,10 @@ fn every_way_to_fail_is_a_result_of_its_own_and_the_evaluation_goes_on() {
         assert_eq!(found, case.code, "{}: {execution:#}", case.name);
         assert_eq!(execution["isolation"], "namespaces", "{}", case.name);
     }
-    assert_eq!(executions["gone"]["reason"], "algorithm.not_found", "{:#}", executions["gone"]);
+    assert_eq!(executions["gone"]["reason"], "algorithm.not_started", "{:#}", executions["gone"]);
+    std::fs::remove_file(&program).unwrap();
+    let gone = site.ctl(&["algorithm", "show", "gone"]).ok().json();
+    assert_eq!((&gone["runnable"], &gone["reason"]), (&json!(false), &json!("the server has no such program")));
     assert!(executions["error"]["message"].as_str().unwrap().contains("no idea"), "its last words are kept");
     assert!(
         executions["stranger"]["message"].as_str().unwrap().contains("ts-travel-service"),

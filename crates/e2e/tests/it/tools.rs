@@ -241,6 +241,13 @@ fn forged(site: &Site, faulty: &str) {
     replace(&parts[2], &before[1], &sum(&parts[1]));
     assert!(site.aegis(&["datapack", "verify", folder.to_str().unwrap()]).ok().out.contains("as it was built"));
 
+    // A reader that has gone is no defect.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = site.command("aegis");
+    let unread = command.args(["datapack", "verify"]).arg(&folder).stdout(writer).output().unwrap();
+    assert!(unread.status.success() && unread.stderr.is_empty(), "{}", String::from_utf8_lossy(&unread.stderr));
+
     let verify = site.ctl(&["datapack", "verify", faulty]);
     let wrong: Vec<Value> = verify.json()["files"].as_array().unwrap().clone();
     let wrong: Vec<&Value> = wrong.iter().filter(|one| one["state"] != "ok").collect();

@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 
 use api::Page;
 use api::algorithm::{
-    AddAlgorithmRequest, Algorithm, CommandSpec, DetectorResult, Execution, ExecutionDetail, ExecutionQuery,
+    AddAlgorithmRequest, Algorithm, CommandSpec, DetectorResult, Execution, ExecutionDetail, ExecutionQuery, Method,
     RankedAnswer,
 };
 use api::spec::AlgorithmChoice;
@@ -140,7 +140,7 @@ impl App {
     ///
     /// # Errors
     /// `algorithm.name_malformed`, `algorithm.name_taken`, `algorithm.no_command`, `algorithm.no_container_runtime`,
-    /// `algorithm.variable_reserved`, `algorithm.limit_out_of_range`, `algorithm.no_isolation`,
+    /// `algorithm.variable_reserved`, `algorithm.limit_out_of_range`, `algorithm.no_isolation`, `algorithm.program_missing`,
     /// `algorithm.version_exists`, `token.role_too_low`.
     pub async fn add_algorithm(&self, caller: &Caller, request: &AddAlgorithmRequest) -> Result<Algorithm> {
         let spec = command::checked(request, self.limits())?;
@@ -150,6 +150,7 @@ impl App {
         {
             return Err(problem);
         }
+        command::program(&spec)?;
         let definition = serde_json::to_value(&spec)
             .map_err(|error| Problem::internal("algorithm.unwritable", error.to_string()))?;
         let digest = hex::encode(Sha256::digest(definition.to_string().as_bytes()));
@@ -184,7 +185,8 @@ impl App {
         let spec: CommandSpec = serde_json::from_value(stored.definition.clone()).map_err(|error| {
             Problem::internal("algorithm.unreadable", "a stored command cannot be read").cause(error)
         })?;
-        let missing = if spec.no_isolation { None } else { self.isolation().err() };
+        let isolated = if spec.no_isolation { Ok(()) } else { self.isolation() };
+        let missing = isolated.and_then(|()| command::program(&spec)).err();
         Ok(Algorithm {
             name: stored.name.clone(),
             version: stored.version.clone(),
@@ -197,6 +199,7 @@ impl App {
             summary: format!("the command {}", spec.command.join(" ")),
             minimum_window_seconds: 0,
             source: None,
+            method: None,
             command: Some(spec),
         })
     }
@@ -292,6 +295,7 @@ fn detector() -> Algorithm {
             .into(),
         minimum_window_seconds: seconds(rca::detector::MINIMUM),
         source: None,
+        method: None,
         command: None,
     }
 }
@@ -309,6 +313,13 @@ fn builtin(name: &str, about: &About) -> Algorithm {
         summary: about.summary.into(),
         minimum_window_seconds: seconds(about.minimum),
         source: Some(about.source.into()),
+        method: Some(Method {
+            input: about.input.iter().map(|part| part.as_str().to_owned()).collect(),
+            shapes: about.shapes.into(),
+            units: about.units.into(),
+            complexity: about.complexity.into(),
+            deviations: about.deviations.iter().map(|told| (*told).to_owned()).collect(),
+        }),
         command: None,
     }
 }
@@ -327,6 +338,7 @@ fn declared(name: &str, version: &Version) -> Algorithm {
         summary: format!("the container {}", version.image_ref),
         minimum_window_seconds: 0,
         source: (!version.github_link.is_empty()).then(|| version.github_link.clone()),
+        method: None,
         command: None,
     }
 }

@@ -6,7 +6,7 @@ use ::datapack::Pack;
 use api::dataset::{Dataset, DatasetReport, DatasetRequest, DatasetVersion, Manifest, Member, Split};
 use api::evaluation::EvaluationRequest;
 use api::{Page, PageQuery};
-use model::{DatasetId, ErrorKind, Problem, Result};
+use model::{DatasetId, ErrorKind, Problem, Result, counted};
 use sha2::{Digest, Sha256};
 use store::{BoardCase, NewDataset};
 
@@ -165,7 +165,8 @@ impl App {
     /// refused.
     ///
     /// # Errors
-    /// `dataset.unknown`, `dataset.version_unknown`, `dataset.part_unknown`, `dataset.datapack_changed`.
+    /// `dataset.unknown`, `dataset.version_unknown`, `dataset.part_unknown`, `dataset.part_empty`,
+    /// `dataset.datapack_changed`.
     pub async fn dataset_archive(&self, name: &str, part: Option<&str>) -> Result<Download> {
         self.archive_of(self.find_dataset(name).await?, part).await
     }
@@ -189,6 +190,13 @@ impl App {
             Some(part) => Some(self::part(Some(&stored), part)?),
             None => None,
         };
+        if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+            let part = part.unwrap_or_default();
+            return Err(Problem::new(ErrorKind::NotFound, "dataset.part_empty", "no datapack is in this part")
+                .place(format!("{}:{}", manifest.name, manifest.version))
+                .found(format!("0 of {} in `{part}`", counted(manifest.members.len(), "datapack")))
+                .fix("`aegisctl dataset show` tells the part of each; whole points are held out, never single runs"));
+        }
         let mut packs: Vec<Pack> = Vec::new();
         for member in &manifest.members {
             if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&member.name)) {

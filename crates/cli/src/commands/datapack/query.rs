@@ -161,7 +161,7 @@ impl Csv {
         let text = text.and_then(|()| writer.into_inner().map_err(|error| error.to_string()));
         let text =
             text.map_err(|error| Problem::internal("output.unprintable", "a row cannot be printed").found(error))?;
-        self.out.write(&String::from_utf8_lossy(&text))
+        self.out.bytes(&text)
     }
 
     fn header(&mut self) -> Result<(), Failure> {
@@ -207,11 +207,11 @@ impl Rows for Objects {
     fn row(&mut self, row: Vec<Value>) -> Result<(), Failure> {
         let lead = if self.begun { self.form.between } else { self.form.before };
         self.begun = true;
-        self.out.write(&format!("{lead}{}", object(&self.names, row)))
+        self.out.bytes(format!("{lead}{}", object(&self.names, row)).as_bytes())
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        self.out.write(if self.begun { self.form.after } else { self.form.empty })
+        self.out.bytes(if self.begun { self.form.after } else { self.form.empty }.as_bytes())
     }
 }
 

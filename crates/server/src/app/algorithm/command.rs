@@ -1,5 +1,8 @@
 //! What a command must be like to be added.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use api::algorithm::{AddAlgorithmRequest, CommandSpec, Network};
 use model::{ErrorKind, Problem, Result};
 use store::{Token, TokenRole};
@@ -112,4 +115,31 @@ pub fn allow(token: &Token, spec: &CommandSpec) -> Result<()> {
         .place(what)
         .found(format!("role {}", token.role.as_str()))
         .expected(format!("role {} or higher", role.as_str())))
+}
+
+/// Whether the program of a command is on this machine. Only the command itself can tell what else it needs.
+///
+/// # Errors
+/// `algorithm.program_missing`.
+pub fn program(spec: &CommandSpec) -> Result<()> {
+    let name = spec.command.first().map_or("", String::as_str);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let there = match (Path::new(name).is_absolute(), name.contains('/')) {
+        (true, _) => runs(Path::new(name)),
+        // It would be looked for in the command's own folder, which is empty.
+        (false, true) => false,
+        (false, false) => std::env::split_paths(&folders).any(|folder| runs(&folder.join(name))),
+    };
+    if there {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorKind::Missing, "algorithm.program_missing", "the server has no such program")
+        .place("command")
+        .found(format!("`{name}`"))
+        .expected("an absolute path of a program, or the name of one on the server's PATH")
+        .fix("install it on the machine of the server, or name it by its absolute path"))
+}
+
+fn runs(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
