@@ -30,11 +30,18 @@ pub fn own_environment(command: &mut Command) {
 
 /// Runs a command to its end and fails when it fails.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    let status = command.status().with_context(|| format!("cannot start `{}`", shown(command)))?;
     if !status.success() {
-        bail!("{command:?} ended with {status}");
+        bail!("`{}` ended with {status}", shown(command));
     }
     Ok(())
+}
+
+/// A command as one would type it, without its environment.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// Builds the two binaries and returns the folder that holds them.

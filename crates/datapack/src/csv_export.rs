@@ -1,13 +1,16 @@
-//! A pack as files that any program reads: one CSV file for each parquet file, and the JSON files of the public form.
+//! A pack as files that any program reads: one CSV file for each parquet file, the JSON files of the public form, and the
+//! truth with roles.
 
 use std::fs;
 use std::path::Path;
 
 use model::{Result, Window};
+use serde_json::json;
 
 use crate::csv_file::Csv;
-use crate::disk::{corrupt, create_folder, failed};
-use crate::pack::{Bytes, Pack};
+use crate::disk::{corrupt, create_folder, failed, write_durably};
+use crate::manifest::canonical;
+use crate::pack::{Bytes, Pack, TRUTH_FILE};
 use crate::schema::Signal;
 use crate::shown;
 
@@ -32,6 +35,8 @@ impl Pack {
                 fs::copy(&from, &to).map_err(failed(&from))?;
             }
         }
+        // The public truth has no roles; whoever imports this again needs them.
+        write_durably(&folder.join(TRUTH_FILE), canonical(&json!(self.truth()?)).as_bytes())?;
         Ok(())
     }
 

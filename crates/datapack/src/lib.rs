@@ -5,7 +5,7 @@
 //! - [`Pack`]: a published pack, its public form, its checksums.
 //! - [`load`]: a pack's open part as the frames that algorithms take.
 //! - [`diagnose`], [`diff`]: what is right and wrong with a pack; in what two differ.
-//! - [`rcaeval`]: the layout of another benchmark, both ways.
+//! - [`rcaeval`]: the layout of another benchmark, both ways; [`csv_import`]: plain files back into a pack.
 //! - [`leak`]: whether an open part gives the answer away.
 
 mod archive;
@@ -17,6 +17,7 @@ mod contract;
 mod convert;
 mod csv_export;
 mod csv_file;
+pub mod csv_import;
 pub mod diagnose;
 pub mod diff;
 mod disk;

@@ -92,6 +92,10 @@ impl Quality {
         Some(problem)
     }
 
+    pub fn rows(&self, window: Window, signal: Signal) -> u64 {
+        self.window(window).signals.get(&signal).map_or(0, |measured| measured.rows)
+    }
+
     pub const fn window(&self, window: Window) -> &WindowQuality {
         match window {
             Window::Normal => &self.normal,

@@ -16,6 +16,7 @@ mod wide;
 
 pub use export::Exported;
 pub use import::{Case, Import, Imported, cases, import};
+pub(crate) use wide::malformed;
 
 const INJECT_TIME: &str = "inject_time.txt";
 const METRICS: [&str; 5] = ["data.csv", "simple_metrics.csv", "metrics.csv", "metrics.parquet", "metrics.json"];

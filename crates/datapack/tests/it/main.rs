@@ -4,6 +4,7 @@
 
 mod bad;
 mod build;
+mod csv;
 mod leaks;
 mod rcaeval;
 mod read;
