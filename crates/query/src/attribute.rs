@@ -44,7 +44,10 @@ impl ScalarUDFImpl for Attribute {
         let ColumnarValue::Scalar(key) = key else {
             return Err(DataFusionError::Execution("the key of attr must be a constant text".into()));
         };
-        let key = key.try_as_str().flatten().unwrap_or_default();
+        // As everywhere in SQL, what is asked with no value has none.
+        let Some(key) = key.try_as_str().flatten() else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(None)));
+        };
         let whole = matches!(texts, ColumnarValue::Scalar(_));
         let texts = cast(&texts.to_array(args.number_rows)?, &DataType::Utf8View)?;
         let values = values(texts.as_string_view(), key);
@@ -87,10 +90,11 @@ fn value(text: &str, key: &str) -> Option<String> {
             let mut found = None;
             while let Some(key) = map.next_key::<Key<'de>>()? {
                 if key.0 == self.0 {
-                    found = Some(match map.next_value::<serde_json::Value>()? {
-                        serde_json::Value::String(text) => text,
-                        other => other.to_string(),
-                    });
+                    found = match map.next_value::<serde_json::Value>()? {
+                        serde_json::Value::String(text) => Some(text),
+                        serde_json::Value::Null => None,
+                        other => Some(other.to_string()),
+                    };
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -116,7 +120,7 @@ mod tests {
         assert_eq!(value(text, "a.b").as_deref(), Some("x"));
         assert_eq!(value(text, "n").as_deref(), Some("5"));
         assert_eq!(value(text, "é\"").as_deref(), Some("q"));
-        for (text, key) in [(text, "a"), ("[1]", "a"), ("{", "a"), ("", "a")] {
+        for (text, key) in [(text, "none"), (text, "a"), ("[1]", "a"), ("{", "a"), ("", "a")] {
             assert_eq!(value(text, key), None, "{text} {key}");
         }
     }

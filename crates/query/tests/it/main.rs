@@ -118,6 +118,8 @@ fn every_table_answers_with_pack_and_window() {
          count(*) FROM traces GROUP BY code ORDER BY code",
     );
     assert_eq!(codes, [json!(["200", 3480]), json!(["503", 120])]);
+    let nothing = world.rows("SELECT count(attr(SpanAttributes, NULL)), count(attr(NULL, 'a')), count(*) FROM traces");
+    assert_eq!(nothing, [json!([0, 0, 3600])]);
     let joined = world.rows("SELECT count(DISTINCT t.TraceId) FROM traces t JOIN trace_id_ts i USING (TraceId, pack)");
     assert_eq!(joined, [json!([400])]);
     assert_eq!(world.rows("SELECT date_trunc('minute', Timestamp) FROM logs LIMIT 1").len(), 1);
