@@ -26,8 +26,8 @@ fn exported() -> (TempDir, PathBuf) {
 #[test]
 fn an_exported_pack_comes_back_cell_by_cell() {
     let (root, folder) = exported();
-    assert_eq!(csv_cases(&root.path().join("out")).unwrap(), [folder.clone()]);
-    assert_eq!(csv_cases(&folder).unwrap(), [folder.clone()]);
+    assert_eq!(csv_cases(&root.path().join("out")).unwrap(), std::slice::from_ref(&folder));
+    assert_eq!(csv_cases(&folder).unwrap(), std::slice::from_ref(&folder));
     let left = published(&root.path().join("packs"), 1);
     let (right, report) = import_csv(&folder, &order(7), &root.path().join("back")).unwrap();
     assert_eq!((right.name(), report.service.as_str()), ("shop-000007", "cart"));

@@ -99,8 +99,7 @@ fn packs_present(facts: &Facts<'_>) -> Result<Seen> {
             continue;
         }
         // A simulated run that is submitted again with its seed gives the same datapack, and that is another one of this list.
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let fix = format!("cp -a BACKUP/{name} {}", quoted(&folder.display().to_string()));
+        let fix = format!("cp -a BACKUP/{} {}", pack.path, quoted(&folder.display().to_string()));
         odd.add(format!("datapack {} is not on disk", pack.name), Repair::Person, fix);
     }
     odd.seen(format!("all {} datapacks are on disk", packs.len()))

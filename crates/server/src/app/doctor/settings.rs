@@ -201,14 +201,20 @@ fn applied(facts: &Facts<'_>) -> Result<Seen> {
             "process {} on {} applies revision {} and none of the changes since {missed}",
             process.pid, process.host, process.revision
         );
-        odd.add(observed, Repair::Person, wake(process.pid));
+        odd.add(observed, Repair::Person, wake(&process.host, process.pid));
     }
     odd.seen(format!("processes that apply the newest values: {}", processes.len()))
 }
 
-/// A process of this machine that was stopped is let go on; any other is ended, and whoever keeps it running starts it again.
-fn wake(pid: u32) -> String {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let stopped = state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']));
-    if stopped { format!("kill -CONT {pid}") } else { format!("kill {pid}") }
+/// A process of this machine that was stopped is let go on; any other is ended where it runs, and whoever keeps it running
+/// starts it again.
+fn wake(host: &str, pid: u32) -> String {
+    let here = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    if here.is_ok_and(|here| here.trim() != host) {
+        return format!("ssh {} kill {pid}", quoted(host));
+    }
+    // One that cannot be looked at is not stopped, as far as can be known: ending it says whether it is there at all.
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let stopped = |state: String| state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']));
+    if state.is_ok_and(stopped) { format!("kill -CONT {pid}") } else { format!("kill {pid}") }
 }
