@@ -27,7 +27,7 @@ import pandas as pd
 import RCAEval.e2e as e2e
 import RCAEval.e2e.pdiagnose as script
 
-SMALLER = {"pc_pagerank": "graph.csv", "circa": "graph.csv", "granger_pagerank": "pairs.csv"}
+SMALLER = {"pc_pagerank": "graph.csv", "pc_randomwalk": "graph.csv", "circa": "graph.csv", "granger_pagerank": "pairs.csv"}
 SPANS = {"tracerca", "microrank"}
 
 

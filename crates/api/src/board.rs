@@ -50,7 +50,7 @@ pub struct ExportQuery {
 /// Scores of every algorithm over the datapacks of one kind of cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Board {
-    /// `simulated` or `cluster`: never a mean over both.
+    /// `simulated` or `cluster`, or `imported` where `aegis datapack score` made it: never a mean over several.
     pub origin: String,
     /// What counts as a hit: `root` or `public`.
     pub rule: String,

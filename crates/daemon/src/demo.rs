@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use api::board::{Board, BoardQuery, Figure};
+use api::board::{Board, BoardQuery};
 use api::run::{Run, RunDetail};
 use api::submit::{FaultRequest, RunRequest, WindowsRequest};
 use api::system::RegisterRequest;
 use client::{Client, Connection};
 use model::{ErrorKind, Problem, Result, RunId};
 use serde_json::{Map, Value, json};
+
+use crate::board_table;
 
 /// What the demo injects: one run for each, one of them without a fault, each with a seed of its own.
 struct Case {
@@ -55,7 +57,8 @@ const FIRST_SEED: u64 = 101;
 /// Where the simulated time of the demo starts: 2026-01-05 09:00 UTC.
 const ORIGIN: i64 = 1_767_603_600;
 const SYSTEM: &str = "ts";
-const ALGORITHMS: &[&str] = &["random", "constant", "loudest-metric", "nsigma", "baro"];
+/// The trivial baselines come by themselves.
+const ALGORITHMS: &[&str] = &["nsigma", "baro"];
 const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Where to do what.
@@ -230,64 +233,7 @@ fn print_runs(ended: &[RunDetail]) {
 
 fn print_board(board: &Board) {
     println!("\n5. The board ({}, hits by rule `{}`, onset {}):", board.origin, board.rule, board.onset);
-    println!(
-        "   {:<13} {:<15} {:>5} {:>4}  {}",
-        "ROW",
-        "ALGORITHM",
-        "PACKS",
-        "FAIL",
-        cells(["AC@1", "AC@3", "AC@5", "AVG@5", "MRR"])
-    );
-    let of = |view: &str| -> Vec<_> { board.rows.iter().filter(|row| row.row == view).collect() };
-    for view in &board.views {
-        let rows = of(&view.row);
-        // Two rows of the board say the same when every pack was detected: one of them is enough here.
-        if view.row != "ranking" && figures(&rows) == figures(&of("ranking")) {
-            println!("   {:<13} as `ranking`: the same {} packs count", view.row, view.packs);
-            continue;
-        }
-        for row in rows {
-            let figures = [&row.ac1, &row.ac3, &row.ac5, &row.avg5, &row.mrr].map(figure);
-            println!(
-                "   {:<13} {:<15} {:>5} {:>4}  {}",
-                row.row,
-                row.algorithm,
-                row.packs,
-                row.failures,
-                cells(figures)
-            );
-        }
-        let chance = view.chance;
-        let figures = [chance.ac1, chance.ac3, chance.ac5, chance.avg5, chance.mrr].map(|value| format!("{value:.2}"));
-        println!("   {:<13} {:<15} {:>5} {:>4}  {}", view.row, "(chance)", view.packs, "", cells(figures));
-    }
-    let funnel = board.funnel;
-    println!(
-        "   injections with a fault: {} submitted, {} completed, {} exposed, {} valid, {} scored",
-        funnel.submitted, funnel.completed, funnel.exposed, funnel.valid, funnel.scored
-    );
-    println!("   controls without a fault: {}, false alarms: {}", board.controls.packs, board.controls.false_alarms);
-    for excluded in &board.excluded {
-        println!("   not counted: {} packs, {}", excluded.packs, excluded.reason);
-    }
-    for note in &board.notes {
-        println!("   note: {note}");
-    }
-}
-
-fn cells(cells: [impl AsRef<str>; 5]) -> String {
-    cells.iter().map(|cell| format!("{:<20}", cell.as_ref())).collect::<String>().trim_end().to_owned()
-}
-
-fn figures<'a>(rows: &[&'a api::board::BoardRow]) -> Vec<(&'a str, i32, &'a Figure, &'a Figure)> {
-    rows.iter().map(|row| (row.algorithm.as_str(), row.packs, &row.ac1, &row.mrr)).collect()
-}
-
-fn figure(figure: &Figure) -> String {
-    match (figure.low, figure.high) {
-        (Some(low), Some(high)) => format!("{:.2} [{low:.2}, {high:.2}]", figure.value),
-        _ => format!("{:.2} ({})", figure.value, figure.interval),
-    }
+    board_table::lines(board).iter().for_each(|line| println!("   {line}"));
 }
 
 /// The demo is a demonstration only if the pipeline itself worked: a pack for every run. A fault that nobody felt is a

@@ -6,6 +6,7 @@ mod output;
 
 mod bench_query;
 mod bench_send;
+mod board_table;
 mod bond;
 mod config;
 mod config_check;

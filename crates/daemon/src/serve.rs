@@ -82,7 +82,8 @@ pub fn during(config: &Config, action: impl FnOnce(Connection) -> Result<()>) ->
     done
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+/// The runtime of everything that waits.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -120,8 +120,14 @@ pub fn algorithms() -> &'static [&'static dyn Algorithm] {
         &variant::PDIAGNOSE,
         &variant::PC_PAGERANK,
         &variant::GRANGER_PAGERANK,
+        &variant::RANDOM_WALK,
         &variant::CIRCA,
     ]
+}
+
+/// The trivial methods that are on every board.
+pub fn controls() -> impl Iterator<Item = &'static dyn Algorithm> {
+    algorithms().iter().copied().filter(|method| method.about().control)
 }
 
 /// The algorithm of that name.

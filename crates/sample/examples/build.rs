@@ -31,7 +31,8 @@ fn main() -> Result<()> {
         .expect("the list of points is part of the repository");
     let strengths = parameters(&list);
     let (fault, seed) = Faults::new(&system, 1, |name| strengths.get(name).cloned())?.draw(0)?;
-    let recorded = Order { system: &system, fault, seed, load: LOAD, window_s: WINDOW_S, number: 1 }.record(&store)?;
+    let recorded = Order { system: &system, fault: Some(fault), seed, load: LOAD, window_s: WINDOW_S, number: 1 }
+        .record(&store)?;
     let windows: BTreeMap<&str, [i64; 2]> = Window::BOTH
         .into_iter()
         .map(|window| (window.as_str(), recorded.windows().bounds(window)))

@@ -44,7 +44,8 @@ fn work(folder: &Path, seed: u64, count: usize, codes: &[String], next: &AtomicU
         for _ in 0..TRIES {
             let (fault, seed) = faults.draw(place)?;
             let what = format!("{} on {}", fault.effect.name(), fault.service());
-            let order = Order { system: &system, fault, seed, load: 20.0, window_s: 60, number: place as i32 + 1 };
+            let order =
+                Order { system: &system, fault: Some(fault), seed, load: 20.0, window_s: 60, number: place as i32 + 1 };
             let scratch = scratch.join(index.to_string());
             let made = order.make(folder, &scratch);
             std::fs::remove_dir_all(&scratch).expect("the scratch folder can be removed");

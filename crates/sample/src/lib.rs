@@ -26,7 +26,8 @@ const WARM_UP_S: i64 = 60;
 /// What to make.
 pub struct Order<'a> {
     pub system: &'a SystemData,
-    pub fault: Resolved,
+    /// `None` for a control.
+    pub fault: Option<Resolved>,
     pub seed: u64,
     /// Journeys a second.
     pub load: f64,
@@ -39,7 +40,7 @@ pub struct Order<'a> {
 /// What was made.
 pub struct Made {
     pub folder: PathBuf,
-    /// Whether the fault touched anything; a pack that it did not touch is not scored.
+    /// Whether the fault touched anything; a pack that it did not touch is not scored. Of a control: never.
     pub exposed: bool,
 }
 
@@ -98,11 +99,13 @@ impl Order<'_> {
         let at = |second: i64| DataTime::from_seconds(ORIGIN + second);
         let mut step = Step(store.step(&stream, at(0), at(end))?);
         world.run(onset * SECOND, &mut step)?;
-        let pods = world.start_fault("fault", &self.fault)?;
-        let entries = fault::truth(&self.fault, self.system, &pods)?;
+        let entries = match &self.fault {
+            Some(fault) => fault::truth(fault, self.system, &world.start_fault("fault", fault)?)?,
+            None => Vec::new(),
+        };
         world.run(end * SECOND, &mut step)?;
         step.0.commit()?;
-        let exposed = world.witness("fault")?.exposed;
+        let exposed = self.fault.is_some() && world.witness("fault")?.exposed;
 
         let seconds = Duration::from_secs(self.window_s);
         let windows = Windows::new(at(WARM_UP_S), seconds, seconds)?;
@@ -119,8 +122,10 @@ impl Order<'_> {
         k8s: Map<String, Value>,
         exposed: bool,
     ) -> Result<PackInput> {
-        let resolved = serde_json::to_value(&self.fault)
-            .map_err(|error| Problem::internal("quick.fault", "the fault cannot be written").cause(error))?;
+        let resolved = self.fault.iter().map(serde_json::to_value).collect::<std::result::Result<Vec<_>, _>>();
+        let faults =
+            resolved.map_err(|error| Problem::internal("quick.fault", "the fault cannot be written").cause(error))?;
+        let fault_type = self.fault.as_ref().map_or("none", |fault| fault.effect.name());
         Ok(PackInput {
             slot,
             number: InjectionId(self.number),
@@ -128,9 +133,9 @@ impl Order<'_> {
             // A pack with a silent signal is still a pack to rank.
             profile: Profile { required: BTreeSet::new() },
             k8s,
-            injection: object(json!({ "id": self.number, "fault_type": self.fault.effect.name() })),
+            injection: object(json!({ "id": self.number, "fault_type": fault_type })),
             truth,
-            faults: vec![resolved],
+            faults,
             witness: json!({ "exposed": exposed }),
             receipt: json!({}),
             provenance: Map::new(),

@@ -18,7 +18,7 @@ const ENOUGH_CONTROLS: usize = 100;
 /// The metric of the paired tests and of the order of rows.
 pub(crate) const HEADLINE: Metric = Metric::Avg5;
 
-/// The scores of all algorithms. There is no number over both environments.
+/// The scores of all algorithms. There is no number over several environments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Board {
     pub rule: Rule,
@@ -167,6 +167,13 @@ pub struct Slice {
     pub scores: Estimates,
 }
 
+impl Row {
+    /// It ran on none of the packs: its figures are the zeros of a run that never happened.
+    pub fn not_run(&self) -> bool {
+        self.scores.ac1.is_not_run()
+    }
+}
+
 impl Board {
     pub fn environment(&self, environment: Environment) -> Option<&EnvironmentBoard> {
         self.environments.iter().find(|board| board.environment == environment)
@@ -176,7 +183,7 @@ impl Board {
 /// Scores the outcomes. The order of cases does not matter; of several outcomes of one algorithm on one pack the last
 /// one counts, and so it is with several cases of one pack.
 pub fn board(cases: &[Case], outcomes: &[Outcome], options: &Options) -> Board {
-    let environments = [Environment::Simulated, Environment::Cluster].into_iter().filter_map(|environment| {
+    let environments = Environment::ALL.into_iter().filter_map(|environment| {
         let here = cases.iter().filter(|case| case.environment == environment);
         let by_name: BTreeMap<&str, &Case> = here.map(|case| (case.pack.as_str(), case)).collect();
         (!by_name.is_empty()).then(|| environment_board(environment, &by_name, outcomes, options))
@@ -213,7 +220,11 @@ fn environment_board(
         }
         answered
     };
-    let answered = told(Onset::Known);
+    let mut answered = told(Onset::Known);
+    // A baseline that ran on nothing has a row that says so: nobody should have to know that one is missing.
+    for baseline in &options.baselines {
+        answered.entry(baseline).or_default();
+    }
     let was_run = |case: &&&Case| answered.values().any(|packs| packs.contains_key(case.pack.as_str()));
     let funnel = Funnel {
         submitted: faults.len(),
@@ -265,12 +276,15 @@ fn misses(cases: &[&Case]) -> Option<Misses> {
 
 fn notes(environment: Environment, cases: &[&Case], answered: &Answered<'_>, options: &Options) -> Vec<String> {
     let mut notes = vec![format!("{} packs, onset known", environment.as_str())];
+    if environment == Environment::Imported {
+        notes.push("that a fault was felt is taken from the label: nothing else is known of imported packs".to_owned());
+    }
     let without = cases.iter().filter(|case| case.candidates == 0).count();
     if without > 0 {
         notes.push(format!("{without} packs have no list of candidates: their chance level counts as zero"));
     }
     let absent: Vec<&str> =
-        options.baselines.iter().map(String::as_str).filter(|name| !answered.contains_key(name)).collect();
+        options.baselines.iter().map(String::as_str).filter(|name| answered[name].is_empty()).collect();
     if !cases.is_empty() && !absent.is_empty() {
         let names = absent.join(", ");
         notes.push(format!("these baselines ran on none of the packs: {names}; an evaluation runs all of them"));

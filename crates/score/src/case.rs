@@ -11,13 +11,18 @@ use serde::{Deserialize, Serialize};
 pub enum Environment {
     Simulated,
     Cluster,
+    /// Data of another benchmark, of which nothing but its label is known.
+    Imported,
 }
 
 impl Environment {
+    pub const ALL: [Self; 3] = [Self::Simulated, Self::Cluster, Self::Imported];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Simulated => "simulated",
             Self::Cluster => "cluster",
+            Self::Imported => "imported",
         }
     }
 }
@@ -138,6 +143,17 @@ pub enum Rule {
     Public,
 }
 
+impl Rule {
+    pub const ALL: [Self; 2] = [Self::Root, Self::Public];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Public => "public",
+        }
+    }
+}
+
 /// The settings of a board. None of them changes what a miss is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
@@ -150,7 +166,7 @@ pub struct Options {
     pub permutations: usize,
     /// Algorithms that were devised in this project.
     pub in_house: Vec<String>,
-    /// Trivial methods that a real one has to beat. They are on every board; one that did not run is named.
+    /// Trivial methods that a real one has to beat. They are on every board; the row of one that ran on nothing says `not run`.
     pub baselines: Vec<String>,
 }
 

@@ -11,6 +11,7 @@ use crate::ranking::{METRICS, Metric, Values};
 /// Distinct packs from which a bootstrap interval is given.
 const ENOUGH: usize = 10;
 const CONFIDENCE: f64 = 0.95;
+const NOT_RUN: &str = "not run";
 
 /// How an interval was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,10 @@ impl Estimate {
         Self { value, low: Some(low), high: Some(high), method: Method::Exact, note: None }
     }
 
+    pub(crate) fn is_not_run(&self) -> bool {
+        self.note.as_deref() == Some(NOT_RUN)
+    }
+
     fn without(value: f64, note: &str) -> Self {
         Self { value, low: None, high: None, method: Method::None, note: Some(note.to_owned()) }
     }
@@ -62,6 +67,13 @@ pub struct Estimates {
 }
 
 impl Estimates {
+    /// Of an algorithm that ran on nothing: zero everywhere, and no interval, because nothing was drawn.
+    pub(crate) fn not_run() -> Self {
+        let [ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5] =
+            Metric::ALL.map(|_| Estimate::without(0.0, NOT_RUN));
+        Self { ac1, ac3, ac5, avg3, avg5, mrr, precision3, precision5, recall3, recall5 }
+    }
+
     pub const fn get(&self, metric: Metric) -> &Estimate {
         match metric {
             Metric::Ac1 => &self.ac1,

@@ -11,19 +11,11 @@ pub use png::png;
 pub use svg::svg;
 
 use crate::board::{EnvironmentBoard, View};
-use crate::case::Rule;
 use crate::estimate::Estimate;
 
 /// The views under the names that they have everywhere.
 fn views(board: &EnvironmentBoard) -> [(&'static str, &View); 3] {
     [("ranking", &board.ranking), ("pipeline", &board.pipeline), ("detected only", &board.detected_only)]
-}
-
-const fn rule_name(rule: Rule) -> &'static str {
-    match rule {
-        Rule::Root => "root",
-        Rule::Public => "public",
-    }
 }
 
 /// `0.50 [0.31, 0.69]`, or why there is no interval.

@@ -330,9 +330,24 @@ fn a_board_is_printed_with_its_funnel_in_every_form() {
     assert!(good.by_difficulty.iter().any(|slice| slice.name == "distance: 3 calls or more" && slice.packs == 4));
     assert!(row(&board.ranking, "poor").baseline && good.unconfined == 1);
     assert!(board.notes.iter().any(|note| note.contains("baselines ran on none of the packs: random")));
+    // One that ran on nothing has a row that says so, last, and is compared with nobody.
+    let last = board.ranking.rows.last().unwrap();
+    assert!(last.algorithm == "random" && last.not_run() && last.baseline && last.missing == cases.len());
+    assert_eq!((last.scores.avg5.value, last.scores.avg5.low, last.by_family[0].scores.mrr.low), (0.0, None, None));
+    assert!(!row(&board.ranking, "poor").not_run());
+    assert!(board.comparisons.iter().all(|pair| pair.first != "random" && pair.second != "random"));
 
     let markdown = score::render::markdown(board, Rule::Root);
-    for part in ["24 submitted", "poor (baseline)", "by chance", "Level pod", "15 s early", "Several roots", "flip"] {
+    for part in [
+        "24 submitted",
+        "poor (baseline)",
+        "by chance",
+        "Level pod",
+        "15 s early",
+        "Several roots",
+        "flip",
+        "random (baseline) | 0 | 24 | 0.00 (not run)",
+    ] {
         assert!(markdown.contains(part), "{part}: {markdown}");
     }
     let csv = score::render::csv(board);
@@ -342,7 +357,9 @@ fn a_board_is_printed_with_its_funnel_in_every_form() {
     let svg = score::render::svg(board, Rule::Root);
     assert!(svg.starts_with("<svg ") && svg.contains("24 submitted") && svg.contains("Avg@5 by fault family"));
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
-    let rows = board.ranking.rows.len();
+    // One row did not run, and says so in each of three plots.
+    let rows = board.ranking.rows.len() - 1;
+    assert_eq!(svg.matches(">not run</text>").count(), 3);
     assert_eq!(svg.matches("<circle ").count(), 2 * rows, "a point for each algorithm in each of two plots");
     assert_eq!(svg.matches("stroke-width=\"2\"").count(), 2 * rows, "and its interval");
     let families = board.ranking.rows[0].by_family.len();

@@ -47,6 +47,8 @@ use model::{Problem, Result, WallTime};
 use tokio::sync::watch;
 
 use crate::auth::{Access, Tokens};
+pub use difficulty::effect;
+pub use scores::board as wire;
 
 /// What a detector or an algorithm may use, unless a run says otherwise.
 #[derive(Debug, Clone, Copy)]

@@ -8,6 +8,7 @@ mod auth;
 mod extract;
 mod reply;
 mod routes;
+pub mod scoring;
 
 use std::future::Future;
 

@@ -6,12 +6,13 @@
 mod answer_file;
 pub mod child;
 pub mod confine;
+pub mod detect;
 mod evaluate;
 mod external;
 pub mod killpoint;
 mod limit;
-mod profile;
-mod rank;
+pub mod profile;
+pub mod rank;
 mod settle;
 pub mod source;
 mod step;

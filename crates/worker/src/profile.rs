@@ -10,13 +10,17 @@ fn registration(spec: &RunSpec) -> Result<system::Registration> {
     })
 }
 
-/// What the detector needs to know of the system.
+/// What the detector needs to know of the system of a run.
 pub fn detector(spec: &RunSpec) -> Result<rca::detector::Profile> {
+    Ok(detector_of(&registration(spec)?))
+}
+
+/// What the detector needs to know of a system.
+pub fn detector_of(registration: &system::Registration) -> rca::detector::Profile {
     use rca::detector::{Limits, PathTemplate, Profile};
-    let registration = registration(spec)?;
     let detector = &registration.profile.detector;
     let limits = detector.new_endpoint_limits_s;
-    Ok(Profile {
+    Profile {
         entrance: registration.entrance.sli_service.clone(),
         load_generators: vec![registration.entrance.load_generator.clone()],
         success_codes: detector.success_codes.clone(),
@@ -36,7 +40,7 @@ pub fn detector(spec: &RunSpec) -> Result<rca::detector::Profile> {
             })
             .collect(),
         ignored: Vec::new(),
-    })
+    }
 }
 
 /// Which signals the datapack must hold.

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, TimestampNanosecondType, UInt64Type};
-use model::{DataTime, Result, Window};
+use model::{DataTime, Problem, Result, Window};
 use parquet::arrow::ArrowWriter;
 use rca::frame::Pack as Frames;
 use rca::table::Table;
 use serde::Serialize;
 
-use super::{INJECT_TIME, LOGS, TIME, TRACES};
+use super::{INJECT_TIME, LEFT_OUT, LOGS, NONE, SPAN_KIND, SPAN_STATUS, TIME, TRACES};
 use crate::csv_file::Csv;
 use crate::disk::{create_folder, failed, failed_within};
 use crate::load::records::http_status;
+use crate::manifest::canonical;
 use crate::pack::Pack;
 use crate::schema::Signal;
 
@@ -28,7 +29,25 @@ pub struct Exported {
     /// Columns that have no value before the fault. The programs that read the layout take no gaps, and a value made up for
     /// them would be one of ours, so the columns are left out.
     pub omitted: Vec<String>,
+    /// What the layout has no place for, of the signals that the pack has.
+    pub lost: Vec<&'static str>,
 }
+
+/// What of each signal does not get through.
+const LOST: [(Signal, &str); 5] = [
+    (
+        Signal::Traces,
+        "spans: attributes but for the HTTP status, those of the resource, trace states, status messages, parts of a \
+         microsecond",
+    ),
+    (Signal::Logs, "log records: trace and span ids, attributes, those of the resource"),
+    (
+        Signal::Metrics,
+        "gauges: descriptions, units, attributes; series of one service and metric are one, once a second",
+    ),
+    (Signal::MetricsSum, "sums: they are left out"),
+    (Signal::MetricsHistogram, "histograms: all but the mean of a second"),
+];
 
 impl Pack {
     /// Writes the pack as a case below `to`.
@@ -50,7 +69,19 @@ impl Pack {
         self.traces_csv(&target.join(TRACES))?;
         let time = target.join(INJECT_TIME);
         fs::write(&time, format!("{}\n", frames.windows.abnormal_start.seconds())).map_err(failed(&time))?;
-        Ok(Exported { pack: self.name().to_owned(), folder, omitted: wide.omitted })
+        let lost = LOST.into_iter().filter(|(signal, _)| self.has(*signal)).map(|(_, words)| words).collect();
+        let exported = Exported { pack: self.name().to_owned(), folder, omitted: wide.omitted, lost };
+        let path = target.join(LEFT_OUT);
+        let told = serde_json::to_value(&exported)
+            .map_err(|error| Problem::internal("export.unwritable", "the report cannot be written").cause(error))?;
+        fs::write(&path, canonical(&told)).map_err(failed(&path))?;
+        Ok(exported)
+    }
+
+    fn has(&self, signal: Signal) -> bool {
+        let quality = &self.manifest().content.quality;
+        let rows = |window| quality.window(window).signals.get(&signal).map_or(0, |found| found.rows);
+        Window::BOTH.into_iter().any(|window| rows(window) > 0)
     }
 
     /// `<system>/<service>_<fault>/<pack>`; `none_none` for a control.
@@ -59,9 +90,9 @@ impl Pack {
         let roots = truth.roots();
         // The readers split the name at its underscore.
         let plain = |text: &str| text.replace('_', "-");
-        let service = if roots.is_empty() { "none".to_owned() } else { plain(&roots.join("+")) };
+        let service = if roots.is_empty() { NONE.to_owned() } else { plain(&roots.join("+")) };
         let injection = self.injection()?;
-        let fault = injection.get("fault_type").and_then(serde_json::Value::as_str).unwrap_or("none");
+        let fault = injection.get("fault_type").and_then(serde_json::Value::as_str).unwrap_or(NONE);
         let system = self.manifest().content.system.to_string();
         Ok(PathBuf::from(system).join(format!("{service}_{}", plain(fault))).join(self.name()))
     }
@@ -110,16 +141,27 @@ impl Pack {
             "duration",
             "statusCode",
             "parentSpanID",
+            SPAN_KIND,
+            SPAN_STATUS,
         ];
         let mut csv = Csv::create(path, &header)?;
         self.both(Signal::Traces, |batch| {
             let times = batch.column_by_name("Timestamp").expect("checked").as_primitive::<TimestampNanosecondType>();
             let durations = batch.column_by_name("Duration").expect("checked").as_primitive::<UInt64Type>();
-            let names = ["TraceId", "SpanId", "ServiceName", "SpanName", "ParentSpanId", "SpanAttributes"];
+            let names = [
+                "TraceId",
+                "SpanId",
+                "ServiceName",
+                "SpanName",
+                "ParentSpanId",
+                "SpanAttributes",
+                "SpanKind",
+                "StatusCode",
+            ];
             let columns = names.map(|name| text(batch, name));
             for row in 0..batch.num_rows() {
                 let time = times.value(row);
-                let [trace, span, service, name, parent, attributes] =
+                let [trace, span, service, name, parent, attributes, kind, outcome] =
                     columns.each_ref().map(|column| column.value(row));
                 let status = match http_status(attributes) {
                     0 => String::new(),
@@ -139,6 +181,8 @@ impl Pack {
                     &duration,
                     &status,
                     parent,
+                    kind,
+                    outcome,
                 ])?;
             }
             Ok(())

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::records::{self, LogRow, SpanRow, batch, instants, resource, texts};
 use super::wide::{Cell, Wide};
-use super::{INJECT_TIME, LOGS, METRICS, TRACES};
+use super::{INJECT_TIME, LOGS, METRICS, NONE, TRACES};
 use crate::builder::Builder;
 use crate::disk::{failed, list};
 use crate::input::{Batches, InMemory, PackInput, Profile, Source};
@@ -35,9 +35,36 @@ const DEEPEST: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub folder: PathBuf,
-    /// The service that the fault acts on.
+    /// The service that the fault acts on, or several joined by `+`; `none` of a run without a fault.
     pub service: String,
     pub fault: String,
+}
+
+impl Case {
+    /// A run without a fault. A service may be called `none`; a fault is not.
+    pub fn is_control(&self) -> bool {
+        self.service == NONE && self.fault == NONE
+    }
+
+    /// The services that the fault acts on, of those that the data has.
+    ///
+    /// # Errors
+    /// `import.root_unknown`.
+    fn roots(&self, services: &BTreeSet<&str>) -> Result<Vec<String>> {
+        if self.is_control() {
+            return Ok(Vec::new());
+        }
+        let whole = services.contains(self.service.as_str());
+        let named: Vec<&str> = if whole { vec![&self.service] } else { self.service.split('+').collect() };
+        for name in &named {
+            if !services.contains(name) {
+                let problem = Problem::unknown("import.root_unknown", "service", name, services.iter().copied());
+                let place = self.folder.display().to_string();
+                return Err(Problem { kind: ErrorKind::Invalid, ..problem }.place(place));
+            }
+        }
+        Ok(named.into_iter().map(str::to_owned).collect())
+    }
 }
 
 /// How a case is imported.
@@ -120,19 +147,15 @@ fn case(folder: PathBuf) -> Result<Case> {
 pub fn import(case: &Case, import: &Import, packs: &Path) -> Result<(Pack, Imported)> {
     let data = Data::read(case)?;
     let windows = data.windows(case)?;
-    let services = data.services();
-    if !services.contains(case.service.as_str()) {
-        let mut problem = Problem::unknown("import.root_unknown", "service", &case.service, services.iter().copied());
-        problem.kind = ErrorKind::Invalid;
-        return Err(problem.place(case.folder.display().to_string()));
-    }
+    let roots = case.roots(&data.services())?;
     let (source, outside) = data.source(&windows);
     let required = data.present();
     let absent: Vec<Signal> = Signal::SOURCED.into_iter().filter(|signal| !required.contains(signal)).collect();
-    let pack = Builder::new(packs, input(case, import, windows, Profile { required }, outside, &data.wide.skipped))?
-        .build(&source)
-        .map_err(Problem::from)?
-        .publish()?;
+    let pack =
+        Builder::new(packs, input(case, import, windows, Profile { required }, outside, &data.wide.skipped, roots))?
+            .build(&source)
+            .map_err(Problem::from)?
+            .publish()?;
     let quality = &pack.manifest().content.quality;
     let rows = |signal: Signal| {
         Window::BOTH
@@ -293,10 +316,21 @@ fn input(
     profile: Profile,
     outside: u64,
     skipped: &[String],
+    roots: Vec<String>,
 ) -> PackInput {
     let object = |value: Value| match value {
         Value::Object(map) => map,
         _ => Map::new(),
+    };
+    let entry = |service: String| TruthEntry {
+        fault: 0,
+        role: Role::Root,
+        service,
+        pod: vec![],
+        container: vec![],
+        metric: vec![],
+        function: vec![],
+        span: vec![],
     };
     let names = case.folder.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned());
     let name: Vec<String> = names.collect::<Vec<_>>().into_iter().rev().collect();
@@ -312,19 +346,8 @@ fn input(
             "fault_type": case.fault,
             "state": "build_success",
         })),
-        truth: Truth {
-            entries: vec![TruthEntry {
-                fault: 0,
-                role: Role::Root,
-                service: case.service.clone(),
-                pod: vec![],
-                container: vec![],
-                metric: vec![],
-                function: vec![],
-                span: vec![],
-            }],
-        },
-        faults: vec![json!({"capability": case.fault, "service": case.service})],
+        faults: roots.iter().map(|root| json!({"capability": case.fault, "service": root})).collect(),
+        truth: Truth { entries: roots.into_iter().map(entry).collect() },
         witness: Value::Null,
         receipt: Value::Null,
         provenance: object(json!({

@@ -9,8 +9,12 @@ use model::{ErrorKind, Problem, Result};
 use serde_json::json;
 
 use super::wide::malformed;
+use super::{SPAN_KIND, SPAN_STATUS};
 use crate::disk::corrupt;
 use crate::schema::Signal;
+
+const KINDS: [&str; 6] = ["Unspecified", "Internal", "Server", "Client", "Producer", "Consumer"];
+const OUTCOMES: [&str; 3] = ["Unset", "Ok", "Error"];
 
 /// A span of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +28,11 @@ pub struct SpanRow {
     pub parent: String,
     pub service: String,
     pub name: String,
+    /// The status code as the case has it: HTTP's, or one of another system.
     pub status: String,
+    /// OpenTelemetry's, where the case says them.
+    pub kind: Option<String>,
+    pub outcome: Option<String>,
 }
 
 /// A log record of a case.
@@ -54,6 +62,8 @@ pub fn spans(path: &Path) -> Result<Vec<SpanRow>> {
             service: lines.cell("serviceName").to_owned(),
             name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default().to_owned(),
             status: lines.cell("statusCode").to_owned(),
+            kind: lines.one_of(SPAN_KIND, &KINDS)?,
+            outcome: lines.one_of(SPAN_STATUS, &OUTCOMES)?,
         });
     }
     Ok(rows)
@@ -112,6 +122,15 @@ impl<'a> Lines<'a> {
         text.strip_suffix(".0").unwrap_or(text).parse().map_err(|_| malformed(self.path, self.line(), name, text))
     }
 
+    /// One of these words; nothing where there is none.
+    fn one_of(&self, name: &str, words: &[&str]) -> Result<Option<String>> {
+        match self.cell(name) {
+            "" => Ok(None),
+            text if words.contains(&text) => Ok(Some(text.to_owned())),
+            text => Err(malformed(self.path, self.line(), name, text).expected(words.join(", "))),
+        }
+    }
+
     /// An id with as many digits as the format wants; shorter ones get zeros in front.
     fn id(&self, name: &str, digits: usize) -> Result<String> {
         let text = self.cell(name).to_ascii_lowercase();
@@ -146,12 +165,12 @@ pub fn span_batch(rows: &[&SpanRow]) -> RecordBatch {
             ("ParentSpanId", text(|row| row.parent.clone())),
             ("TraceState", text(|_| String::new())),
             ("SpanName", text(|row| row.name.clone())),
-            ("SpanKind", text(|_| "Unspecified".into())),
+            ("SpanKind", text(|row| row.kind.clone().unwrap_or_else(|| "Unspecified".into()))),
             ("ServiceName", text(|row| row.service.clone())),
             ("ResourceAttributes", text(|row| resource(&row.service))),
             ("SpanAttributes", text(|row| attributes(&row.status))),
             ("Duration", Arc::new(rows.iter().map(|row| row.duration).collect::<UInt64Array>())),
-            ("StatusCode", text(|row| status(&row.status).into())),
+            ("StatusCode", text(|row| row.outcome.clone().unwrap_or_else(|| status(&row.status).into()))),
             ("StatusMessage", text(|_| String::new())),
         ],
     )

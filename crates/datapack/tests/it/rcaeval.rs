@@ -104,6 +104,30 @@ fn what_goes_out_comes_back() {
     // Microseconds are what the layout keeps.
     assert_eq!(a.normal.spans[4].time / 1000, b.normal.spans[4].time / 1000);
     assert_eq!(a.normal.spans[4].trace, b.normal.spans[4].trace);
+    let told = |frames: &rca::frame::Pack| -> Vec<_> {
+        frames.abnormal.spans.iter().map(|span| (span.id, span.kind, span.status, span.http_status)).collect()
+    };
+    assert_eq!(told(&a), told(&b), "kinds and statuses come back as well");
+    assert!(told(&a).iter().any(|(_, kind, ..)| *kind != rca::frame::SpanKind::Unspecified));
+    let left_out: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("export.json")).unwrap()).unwrap();
+    assert_eq!(left_out["lost"].as_array().unwrap().len(), exported.lost.len());
+    assert!(exported.lost.iter().any(|words| words.starts_with("log records: trace and span ids")), "{exported:?}");
+}
+
+#[test]
+fn a_run_without_a_fault_and_one_with_several_roots_are_told_by_the_folder() {
+    let root = tempdir().unwrap();
+    let packs = tempdir().unwrap();
+    for (name, number, roots) in [("none_none", 1, &[][..]), ("cart+frontend_delay", 2, &["cart", "frontend"])] {
+        let folder = write_case(root.path(), name);
+        let (pack, report) = import(&cases(&folder).unwrap()[0], &order(number), packs.path()).unwrap();
+        assert_eq!(pack.truth().unwrap().roots(), roots, "{report:?}");
+        assert_eq!(pack.manifest().provenance.faults.len(), roots.len());
+    }
+    let folder = write_case(root.path(), "cart+nobody_delay");
+    let problem = import(&cases(&folder).unwrap()[0], &order(3), packs.path()).unwrap_err();
+    assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("import.root_unknown", Some("`nobody`")));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use testkit::process::Site;
 use crate::round::{seeds, text};
 use crate::world;
 
-const ALGORITHMS: [&str; 5] = ["baro", "constant", "loudest-metric", "nsigma", "random"];
+/// What the demo asks for, and the five trivial baselines.
+const ALGORITHMS: [&str; 7] = ["baro", "nsigma", "constant", "loudest-metric", "max-change", "most-frequent", "random"];
 
 #[test]
 fn the_demo_prints_a_board_and_leaves_a_folder_that_can_be_served() {
@@ -30,6 +31,10 @@ fn the_demo_prints_a_board_and_leaves_a_folder_that_can_be_served() {
         assert!(row["packs"].as_i64() >= Some(6) && row["failures"] == 0, "{row:#}");
         assert_eq!(row["ac1"]["interval"], "exact", "few packs get an exact interval: {row:#}");
         assert_eq!(row["mrr"]["interval"], "n too small", "{row:#}");
+        assert_eq!(
+            (&row["missing"], &row["baseline"]),
+            (&0.into(), &(!ALGORITHMS[..2].contains(&text(&row["algorithm"]).as_str())).into())
+        );
     }
     assert_eq!((&board["controls"]["packs"], &board["controls"]["false_alarms"]), (&1.into(), &0.into()));
     let runs = site.ctl(&["run", "list", "--all"]).ok().json();

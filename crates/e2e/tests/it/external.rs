@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::process::Site;
+use testkit::process::{Daemon, Site};
 use testkit::{Tool, tool};
 
 use crate::round::{self, FAULT};
@@ -301,4 +301,85 @@ fn the_worked_example_ranks_a_datapack() {
     let ranking = tested["granularity_results"].as_array().unwrap();
     assert!(ranking.len() > 10, "{tested:#}");
     assert!(ranking.iter().take(3).any(|one| one["result"] == "ts-travel-service"), "{tested:#}");
+}
+
+/// Names a pod and a span that have nothing to do with it first, then those that the truth says.
+const BELOW: &str = r#"
+truth = json.loads(os.environ["TRUTH"])
+rows = [{"level": "pod", "result": "nobody-0", "rank": 1}, {"level": "pod", "result": truth["pod"], "rank": 2},
+        {"level": "span", "result": truth["span"], "rank": 3},
+        {"level": "service", "result": "ts-basic-service", "rank": 4}]
+answer(rows)
+"#;
+
+#[test]
+fn an_algorithm_that_names_pods_and_spans_is_scored_at_those_levels() {
+    let (site, _daemon) = round::ts(&[]);
+    let run = round::run(&site, FAULT, &["--seed", "7"], 0);
+    let pack = round::text(&run["injection_name"]);
+    let public = site.ctl(&["datapack", "get", &pack]).ok().json()["ground_truth"].clone();
+    // The acting side is named first.
+    let truth = json!({"pod": public[0]["pod"][0], "span": public[0]["span"][0]});
+    assert!(truth["pod"].is_string() && truth["span"].is_string(), "{public:#}");
+    let script = site.write("brought/below.py", &format!("{ANSWER}\n{BELOW}\n"));
+    let command = format!("python3 {}", script.display());
+    site.ctl(&["algorithm", "add", "below", "--command", &command, "--env", &format!("TRUTH={truth}")]).ok();
+    let ended = site.ctl(&["evaluation", "create", "--pack", &pack, "--algorithm", "below", "--wait"]).ok().json();
+    let levels = ended["board"]["levels"].as_array().unwrap();
+    let rows = |name: &str| levels.iter().find(|level| level["level"] == name).unwrap()["rows"].as_array().unwrap();
+    // Ranks count among the answers of a level: the pod is the second of two, the span the only one.
+    for (level, ac1, ac3, mrr) in [("pod", 0.0, 1.0, 0.5), ("span", 1.0, 1.0, 1.0)] {
+        let [row] = &rows(level)[..] else { panic!("only one method answers at level {level}: {levels:#?}") };
+        let found = ["ac1", "ac3", "mrr"].map(|metric| row[metric]["value"].as_f64().unwrap());
+        assert_eq!((&row["algorithm"], found), (&json!("below:1"), [ac1, ac3, mrr]), "{row:#}");
+    }
+    // At service level it named the other end: a miss by the rule `root`, a hit by the rule `public`.
+    let evaluation = ended["evaluation"]["id"].to_string();
+    for (rule, expect) in [("root", 0.0), ("public", 1.0)] {
+        let board = site.ctl(&["board", "--evaluation", &evaluation, "--rule", rule, "--row", "ranking"]).ok().json();
+        let row = board["rows"].as_array().unwrap().iter().find(|row| row["algorithm"] == "below").unwrap();
+        assert_eq!(row["ac1"]["value"], expect, "{rule}: {row:#}");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_isolated_a_command_is_refused_unless_that_is_said() {
+    let site = Site::new();
+    // A user namespace in which no further one may be made: the machine's own setting is not touched.
+    let inside = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    let unshare = |program: &std::ffi::OsStr| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", inside]).arg(program);
+        command
+    };
+    if !unshare("true".as_ref()).status().is_ok_and(|status| status.success()) {
+        let test = "where_nothing_can_be_isolated_a_command_is_refused_unless_that_is_said";
+        return testkit::not_run(test, "this machine gives no user namespace to take further ones away in");
+    }
+    // What was added while it could be kept apart is not run without its walls later.
+    let earlier = site.serve(&[]);
+    round::register(&site);
+    site.ctl(&["algorithm", "add", "walled", "--command", "true"]).ok();
+    earlier.stop();
+    let plain = site.serve_command();
+    let mut command = unshare(plain.get_program());
+    command.args(plain.get_args()).env_clear().current_dir(site.path());
+    command.envs(plain.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let _daemon = Daemon::start(&mut command, &site).ready();
+    assert_eq!(site.ctl(&["algorithm", "show", "walled:1"]).ok().json()["runnable"], false);
+    let submitted =
+        site.ctl(&round::submission(&[&FAULT[..FAULT.len() - 1], &["walled:1"]].concat(), &["--seed", "6"]));
+    assert_ne!(submitted.code, 0, "{}", submitted.out);
+    let refused = site.ctl(&["algorithm", "add", "good", "--command", "true"]);
+    let problem = refused.error();
+    assert_eq!((&problem["code"], refused.code), (&json!("algorithm.no_isolation"), 4), "{}", refused.err);
+    assert!(problem.to_string().contains("--no-isolation"), "what can be done is told: {problem:#}");
+    let listed = site.ctl(&["algorithm", "list"]).ok().json();
+    assert!(listed.as_array().unwrap().iter().all(|one| one["name"] != "good"), "nothing of it is stored");
+    add(&site, &CASES[0], &["--no-isolation"]);
+    let run = round::run(&site, &[&FAULT[..FAULT.len() - 1], &["good:1"]].concat(), &["--seed", "7"], 0);
+    assert_eq!(round::ranking(&site, &run["injection_name"], "good")[0]["result"], "ts-travel-service", "{run:#}");
+    let board = site.ctl(&["board", "--row", "ranking"]).ok().json();
+    let row = board["rows"].as_array().unwrap().iter().find(|row| row["algorithm"] == "good").unwrap();
+    assert_eq!((&row["not_isolated"], &row["ac1"]["value"]), (&json!(1), &json!(1.0)));
 }

@@ -22,6 +22,7 @@ mod doctor_world;
 mod evaluation;
 mod external;
 mod gone;
+mod imported;
 mod journey;
 mod kill_switch;
 mod leak;

@@ -55,7 +55,7 @@ fn datapacks_are_asked_diagnosed_compared_and_taken_elsewhere() {
         "{converted:#}"
     );
     assert_eq!(site.ctl(&["datapack", "verify", &faulty]).ok().json()["ok"], true, "an attachment is no damage");
-    elsewhere_and_back(&site, &faulty);
+    elsewhere_and_back(&site, &faulty, &control);
     damaged(&site, &faulty);
 }
 
@@ -144,7 +144,7 @@ fn interrupted(site: &Site, daemon: &Daemon, faulty: &str) {
     }
 }
 
-fn elsewhere_and_back(site: &Site, faulty: &str) {
+fn elsewhere_and_back(site: &Site, faulty: &str, control: &str) {
     let export = |format: &str, to: &str| site.ctl(&["datapack", "export", faulty, "--format", format, "--to", to]);
     let told = export("rcaeval", "out").ok().json();
     assert_eq!(told["packs"], 1);
@@ -171,8 +171,34 @@ fn elsewhere_and_back(site: &Site, faulty: &str) {
     site.aegis(&["datapack", "verify", folder.to_str().unwrap()]).ok();
     let ranked = site.aegis(&["datapack", "rank", folder.to_str().unwrap(), "--algorithm", "tracerca"]).ok().json();
     assert_eq!(ranked["roots"], json!(["ts-travel-service"]));
-    assert!(ranked["answers"].as_array().unwrap().len() > 3, "{ranked:#}");
+    let names = |ranked: &Value| -> Vec<String> {
+        ranked["answers"].as_array().unwrap().iter().map(|answer| text(&answer["name"])).collect()
+    };
     // The spans that came back are those that went out, so a method on traces says the same.
+    let before = site.data().join("packs").join(faulty);
+    let before = site.aegis(&["datapack", "rank", before.to_str().unwrap(), "--algorithm", "tracerca"]).ok().json();
+    assert_eq!(names(&ranked), names(&before));
+    assert!(names(&ranked).len() > 3, "{ranked:#}");
+    // A run without a fault comes back as one, and both stand on a board.
+    site.ctl(&["datapack", "export", control, "--format", "rcaeval", "--to", "out-control"]).ok();
+    import(&site.path().join("out-control")).ok();
+    let scored = site.aegis(&["datapack", "score", to, "--algorithm", "own-evidence", "--format", "json"]).ok().json();
+    assert_eq!(
+        (&scored["funnel"]["scored"], &scored["controls"]["packs"], &scored["controls"]["false_alarms"]),
+        (&json!(1), &json!(1), &json!(0)),
+        "{scored:#}"
+    );
+    assert_eq!(scored["controls"]["misses"], 0, "the detector sees in the import what it saw here");
+    let ours = site.data().join("packs").join(faulty);
+    for clean in [&ours, &folder] {
+        site.aegis(&["datapack", "leaks", clean.to_str().unwrap()]).ok();
+    }
+    let said = site.aegis(&["datapack", "leaks", ours.to_str().unwrap(), "--forbid", "ts-travel-service"]);
+    assert!(said.code == 5 && said.err.contains("datapack.leak"), "{}", said.err);
+    let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["what"], first["place"].is_string()), (&json!("the word `ts-travel-service`"), true));
+    let refused = site.aegis(&["datapack", "score", ours.to_str().unwrap()]);
+    assert!(refused.code == 2 && refused.err.contains("score.not_imported"), "{}", refused.err);
     fs::write(case.join("inject_time.txt"), "12").unwrap();
     let refused = import(&site.path().join("out"));
     assert!(refused.code == 2 && refused.err.contains("import.window_outside_data"), "{}", refused.err);

@@ -4,7 +4,6 @@ use model::{Answer, Result};
 
 use super::graph_method::{DEVIATIONS, Graph};
 use super::{About, Algorithm, Input, Minimum, Samples};
-use crate::causal::Mixed;
 use crate::frame::Pack;
 
 const MINIMUM: Minimum = Minimum { window_s: 30, normal_samples: 20, abnormal_samples: 20, samples: Samples::Requests };
@@ -36,7 +35,8 @@ impl Algorithm for RandomWalk {
                 DEVIATIONS[0],
                 DEVIATIONS[1],
                 "no more than three conditions are tested at once",
-                "the expected share of visits in a thousand steps is computed rather than sampled",
+                "the expected share of visits in a thousand steps is computed rather than sampled: what a sampled walk visits scatters around \
+                 it, and the order of columns that are near one another would be that of its draws",
                 "the symptom is the latency of the service at the entrance, and is not answered for its own visits at the start",
             ],
             control: false,
@@ -47,17 +47,18 @@ impl Algorithm for RandomWalk {
     fn rank(&self, pack: &Pack, _seed: u64) -> Result<Vec<Answer>> {
         let graph = Graph::new(self.name(), pack, MINIMUM)?;
         let symptom = graph.symptom(pack);
-        let moves = moves(&graph.pc(self.name(), ALPHA)?, &graph.likeness(symptom));
+        let arcs = graph.pc(self.name(), ALPHA)?.arcs();
+        let moves = moves(&arcs, &graph.likeness(symptom));
         graph.ranked(self.name(), pack, &visits(&moves, symptom))
     }
 }
 
 /// The probability of each step: to causes by their likeness with the symptom, to effects by a share of it, staying where
 /// the column itself is more like the symptom than all around it. A column that leads nowhere leads everywhere.
-fn moves(graph: &Mixed, likeness: &[f64]) -> Vec<Vec<f64>> {
-    let size = graph.size;
+fn moves(arcs: &[(usize, usize)], likeness: &[f64]) -> Vec<Vec<f64>> {
+    let size = likeness.len();
     let mut moves = vec![vec![0.0; size]; size];
-    for (cause, effect) in graph.arcs() {
+    for &(cause, effect) in arcs {
         moves[effect][cause] = likeness[cause];
         let back = &mut moves[cause][effect];
         *back = back.max(BACKWARD * likeness[effect]);
@@ -90,6 +91,9 @@ fn visits(moves: &[Vec<f64>], start: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
     use super::*;
 
     #[test]
@@ -98,5 +102,41 @@ mod tests {
         let visits = visits(&[vec![0.0, 1.0], vec![0.5, 0.5]], 0);
         assert!((visits[0] - 1.0 / 3.0).abs() < 1e-3, "{visits:?}");
         assert!((visits.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    /// Walks as the original does, by drawing each step.
+    fn sampled(moves: &[Vec<f64>], start: usize, random: &mut Pcg64) -> Vec<f64> {
+        let (mut node, mut visits) = (start, vec![0.0; moves.len()]);
+        for _ in 0..STEPS {
+            let mut drawn: f64 = random.random();
+            node = moves[node]
+                .iter()
+                .position(|weight| {
+                    drawn -= weight;
+                    drawn < 0.0
+                })
+                .unwrap_or(node);
+            visits[node] += 1.0 / STEPS as f64;
+        }
+        visits
+    }
+
+    #[test]
+    fn the_computed_visits_are_those_that_sampled_walks_scatter_around() {
+        // Two causes of a middle column and the symptom, and one column beside them that leads nowhere.
+        let moves = moves(&[(0, 2), (1, 2), (2, 3)], &[0.9, 0.4, 0.7, 1.0, 0.0]);
+        let expected = visits(&moves, 3);
+        let mut random = Pcg64::seed_from_u64(11);
+        let walks: Vec<Vec<f64>> = (0..400).map(|_| sampled(&moves, 3, &mut random)).collect();
+        for (node, expected) in expected.iter().enumerate() {
+            let mean = walks.iter().map(|walk| walk[node]).sum::<f64>() / walks.len() as f64;
+            let variance = walks.iter().map(|walk| (walk[node] - mean).powi(2)).sum::<f64>() / walks.len() as f64;
+            let error = (variance / walks.len() as f64).sqrt();
+            assert!((mean - expected).abs() <= 4.0 * error + 1e-12, "{node}: {mean} ± {error} is not {expected}");
+        }
+        // One walk is not it: that is what is left out by computing.
+        assert!(
+            walks.iter().any(|walk| walk.iter().zip(&expected).any(|(walk, expected)| (walk - expected).abs() > 0.02))
+        );
     }
 }

@@ -226,6 +226,25 @@ pub const GRANGER_PAGERANK: Variant = Variant {
     },
 };
 
+pub const RANDOM_WALK: Variant = Variant {
+    name: "random-walk@rcaeval",
+    summary: "random-walk as RCAEval has it: one fixed order for each number of columns",
+    input: &[Input::Metrics, Input::Traces],
+    shapes: WIDE,
+    units: "p-values of independence; score as a share of the walk's steps",
+    complexity: "O(columns² · subsets of neighbours)",
+    quirks: &[
+        SMALL,
+        "the graph is learned, and then every step leads anywhere with one probability, because the weights of the steps are zeros",
+        "as many steps as columns, drawn from a generator whose seed is 0: the answer depends on the number and the order of the \
+         columns alone",
+    ],
+    scores: |pack| {
+        let table = small(pack)?;
+        Some(of_columns(&table, rcaeval::random_walk(&table).ok()?))
+    },
+};
+
 pub const CIRCA: Variant = Variant {
     name: "circa@rcaeval",
     summary: "circa as RCAEval has it",

@@ -29,7 +29,7 @@ const TRACES: usize = 200;
 const GRANGER_COLUMNS: usize = 6;
 
 /// What the program is asked for.
-const METHODS: &str = "nsigma,baro,tracerca,microrank,pdiagnose,pc_pagerank,circa,granger_pagerank";
+const METHODS: &str = "nsigma,baro,tracerca,microrank,pdiagnose,pc_pagerank,pc_randomwalk,circa,granger_pagerank";
 
 /// One pack's tables, and what ours says about them: by method the names, best first, and their scores.
 struct Case {
@@ -105,7 +105,7 @@ fn differs(
         let until = near.min(theirs.len());
         let members: BTreeSet<&str> = ours[from..near].iter().map(|(name, _)| name.as_str()).collect();
         // Columns with the very same score stand in their order on both sides, unless rounding parts others from them.
-        let equal = (from + 1..near).all(exact) && matches!(method, "nsigma" | "baro" | "pdiagnose");
+        let equal = (from + 1..near).all(exact) && matches!(method, "nsigma" | "baro" | "pdiagnose" | "pc_randomwalk");
         let in_order = !equal || theirs[from..until].iter().zip(&ours[from..]).all(|(a, (b, _))| a == b);
         if !in_order || !theirs[from..until].iter().all(|name| members.contains(name)) {
             return Some(format!("from rank {}: {:?} against {:?}", from + 1, &theirs[from..until], &ours[from..near]));
@@ -127,7 +127,7 @@ fn cases(scratch: &Path) -> Vec<Case> {
         let (fault, seed) = faults.draw(code * APART + nth * 7).unwrap();
         let family = fault.capability().family.as_str().to_owned();
         let load = if codes[code].as_str() == "ts" { 3.0 } else { 5.0 };
-        let order = Order { system: &system, fault, seed, load, window_s: 60, number: nth as i32 + 1 };
+        let order = Order { system: &system, fault: Some(fault), seed, load, window_s: 60, number: nth as i32 + 1 };
         let telemetry = scratch.join(format!("telemetry-{code}-{nth}"));
         let made = order.make(&scratch.join("packs"), &telemetry).unwrap();
         fs::remove_dir_all(telemetry).unwrap();
@@ -178,6 +178,7 @@ fn tables(pack: &Pack, folder: &Path, pairs: usize) -> (Answers, BTreeSet<String
         ("microrank", operations(rcaeval::microrank(&spans))),
         ("pdiagnose", Some(votes).filter(|_| any_after(&with_metrics(&spans, &wide)))),
         ("pc_pagerank", rcaeval::pc_pagerank(&graph).ok().and_then(|ranking| columns(&graph, ranking))),
+        ("pc_randomwalk", rcaeval::random_walk(&graph).ok().and_then(|ranking| columns(&graph, ranking))),
         ("circa", circa.and_then(|circa| columns(&graph, circa.ranking))),
         ("granger_pagerank", rcaeval::granger_pagerank(&pairs).ok().and_then(|ranking| columns(&pairs, ranking))),
     ]);

@@ -62,7 +62,8 @@ impl ViewMaker<'_> {
         let mut rows: Vec<Row> = self.answered.iter().enumerate().filter(|_| !cases.is_empty()).map(row).collect();
         rows.sort_by(|a, b| {
             let value = |row: &Row| row.scores.get(HEADLINE).value;
-            value(b).total_cmp(&value(a)).then_with(|| a.algorithm.cmp(&b.algorithm))
+            let by_value = value(b).total_cmp(&value(a));
+            a.not_run().cmp(&b.not_run()).then(by_value).then_with(|| a.algorithm.cmp(&b.algorithm))
         });
         let whole = &parts[0];
         View {
@@ -81,6 +82,13 @@ impl ViewMaker<'_> {
             let reason = outcome.reason.as_deref().unwrap_or("no reason recorded");
             *reasons.entry(reason.to_owned()).or_default() += 1;
         }
+        let slices = |cut: Cut| {
+            let mut slices = slices(cut);
+            if ran.is_empty() {
+                slices.iter_mut().for_each(|slice| slice.scores = Estimates::not_run());
+            }
+            slices
+        };
         let whole = slices(Cut::Whole).swap_remove(0);
         Row {
             algorithm: name.to_owned(),
@@ -172,7 +180,9 @@ impl ViewMaker<'_> {
             return Vec::new();
         }
         let values = self.columns(cases, Undetected::Counts);
-        let columns: Vec<(&str, &[Scores])> = values.iter().map(|(name, values)| (*name, values.as_slice())).collect();
+        let ran = |name: &str| cases.iter().any(|case| self.answered[name].contains_key(case.pack.as_str()));
+        let compared = values.iter().filter(|(name, _)| ran(name));
+        let columns: Vec<(&str, &[Scores])> = compared.map(|(name, values)| (*name, values.as_slice())).collect();
         compare(&Layout::new(cases), &columns, HEADLINE, self.options)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{figure, funnel, rule_name, views};
+use super::{figure, funnel, views};
 use crate::board::{EnvironmentBoard, Row, Slice, View};
 use crate::case::Rule;
 use crate::estimate::Estimate;
@@ -19,7 +19,7 @@ const MOST_COMPARISONS: usize = 30;
 pub fn markdown(board: &EnvironmentBoard, rule: Rule) -> String {
     let mut page = Page(String::new());
     page.line(&format!("# Board: {} packs", board.environment.as_str()));
-    page.line(&format!("Hit: `{}`. Onset known. Funnel: {}.", rule_name(rule), funnel(board)));
+    page.line(&format!("Hit: `{}`. Onset known. Funnel: {}.", rule.as_str(), funnel(board)));
     page.detector(board);
     for (name, view) in views(board) {
         page.view(name, view);

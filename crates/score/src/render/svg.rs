@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{funnel, rule_name};
+use super::funnel;
 use crate::board::{EnvironmentBoard, Row};
 use crate::case::Rule;
 use crate::ranking::Metric;
@@ -19,7 +19,7 @@ const MOST_FLIPS: usize = 40;
 /// The row `ranking` of a board.
 pub fn svg(board: &EnvironmentBoard, rule: Rule) -> String {
     let mut picture = Picture { body: String::new(), y: EDGE };
-    let title = format!("{} packs, hit = {}, onset known", board.environment.as_str(), rule_name(rule));
+    let title = format!("{} packs, hit = {}, onset known", board.environment.as_str(), rule.as_str());
     picture.heading(&title, &funnel(board));
     picture.intervals(&board.ranking.rows, Metric::Ac1, board.ranking.chance.get(Metric::Ac1));
     picture.intervals(&board.ranking.rows, Metric::Avg5, board.ranking.chance.get(Metric::Avg5));
@@ -83,6 +83,10 @@ impl Picture {
             let estimate = row.scores.get(metric);
             let colour = colour_of(row);
             self.text(left - 8.0, y + 4.0, "text-anchor=\"end\"", &row.algorithm);
+            if row.not_run() {
+                self.text(left, y + 4.0, "fill=\"#555555\"", "not run");
+                continue;
+            }
             if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
                 self.put(&format!(
                     "<line x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"2\">\
@@ -115,6 +119,10 @@ impl Picture {
         for (row, line) in rows.iter().zip(0..) {
             let y = top + f64::from(line) * LINE;
             self.text(left - 8.0, y + 15.0, "text-anchor=\"end\"", &row.algorithm);
+            if row.not_run() {
+                self.text(left, y + 15.0, "fill=\"#555555\"", "not run");
+                continue;
+            }
             for (slice, number) in row.by_family.iter().zip(0..) {
                 let value = slice.scores.avg5.value;
                 let x = left + f64::from(number) * width;

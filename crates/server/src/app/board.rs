@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ::fault::Resolved;
-use ::score::{Case, Difficulty, Environment, Options, Outcome, Rule};
+use ::score::{Case, Environment, Outcome, Rule};
 use api::board::{Board, BoardQuery, Excluded, ExportQuery};
 use model::{
-    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, Level, PackState, Problem, Result,
-    Verdict,
+    Answer, ErrorKind, EvaluationId, ExecutionId, ExecutionState, InjectionId, PackState, Problem, Result, Verdict,
 };
 use store::{BoardCase, BoardExecution, BoardFilter};
 
@@ -15,6 +13,7 @@ use super::App;
 use super::algorithm::BUILTIN;
 use super::injection::CONTROL;
 use super::scores;
+use crate::scoring::{self, Label};
 
 const ROWS: [&str; 3] = ["ranking", "pipeline", "detected only"];
 
@@ -28,22 +27,9 @@ pub struct Scoring {
 }
 
 impl Scoring {
-    pub fn options(&self) -> Options {
-        let named = |wanted: fn(&rca::algorithm::About) -> bool| {
-            let all = rca::algorithm::algorithms().iter();
-            all.filter(|method| wanted(&method.about())).map(|method| method.name().to_owned()).collect()
-        };
-        Options {
-            rule: self.rule,
-            in_house: named(|about| about.in_house),
-            baselines: named(|about| about.control),
-            ..Options::default()
-        }
-    }
-
     /// Resampling takes a while on large boards; it must not hold up other requests.
     async fn board(self) -> Result<(Vec<BoardCase>, ::score::Board)> {
-        let options = self.options();
+        let options = scoring::options(self.rule);
         let scored = tokio::task::spawn_blocking(move || ::score::board(&self.cases, &self.outcomes, &options)).await;
         let scored =
             scored.map_err(|error| Problem::internal("board.panicked", "the board cannot be computed").cause(error))?;
@@ -57,28 +43,24 @@ impl App {
     /// `dataset.unknown`.
     pub async fn board(&self, query: &BoardQuery) -> Result<Board> {
         if let Some(row) = query.row.as_deref().filter(|row| !ROWS.contains(row)) {
-            return Err(invalid(Problem::unknown("board.row_unknown", "row", row, ROWS).place("query: row")));
+            let problem = Problem::unknown("board.row_unknown", "row", row, ROWS).place("query: row");
+            return Err(scoring::invalid(problem));
         }
         let scoring = self.scoring(query).await?;
         let environment = scoring.environment;
-        let rule = if scoring.rule == Rule::Root { "root" } else { "public" };
+        let rule = scoring.rule;
         let (injections, scored) = scoring.board().await?;
-        let mut board =
-            scores::board(rule, scored.environment(environment), environment.as_str(), query.row.as_deref());
+        let mut board = scores::board(rule, scored.environment(environment), environment, query.row.as_deref());
         board.excluded = excluded(&injections);
         Ok(board)
     }
 
-    /// The board as a document: its content type, its file's name, and its content.
+    /// The board as a document.
     ///
     /// # Errors
     /// `board.format_unknown`, `board.empty`, and those of [`App::board`].
-    pub async fn board_document(&self, query: &ExportQuery) -> Result<(&'static str, &'static str, Vec<u8>)> {
-        const FORMATS: [&str; 4] = ["md", "csv", "svg", "png"];
-        if !FORMATS.contains(&query.format.as_str()) {
-            let problem = Problem::unknown("board.format_unknown", "format", &query.format, FORMATS);
-            return Err(invalid(problem.place("query: format")));
-        }
+    pub async fn board_document(&self, query: &ExportQuery) -> Result<scoring::Document> {
+        scoring::check_format(&query.format).map_err(|problem| problem.place("query: format"))?;
         let wanted = BoardQuery {
             system: query.system.clone(),
             group_id: query.group_id.clone(),
@@ -93,18 +75,13 @@ impl App {
         let board = scored.environment(environment).ok_or_else(|| {
             Problem::new(ErrorKind::NotFound, "board.empty", "there is no datapack that the board could count")
         })?;
-        Ok(match query.format.as_str() {
-            "md" => ("text/markdown; charset=utf-8", "board.md", ::score::render::markdown(board, rule).into_bytes()),
-            "csv" => ("text/csv; charset=utf-8", "board.csv", ::score::render::csv(board).into_bytes()),
-            "png" => ("image/png", "board.png", ::score::render::png(&::score::render::svg(board, rule))?),
-            _ => ("image/svg+xml", "board.svg", ::score::render::svg(board, rule).into_bytes()),
-        })
+        scoring::document(board, rule, &query.format)
     }
 
     /// # Errors
     /// As [`App::board`], its rows apart.
     pub async fn scoring(&self, query: &BoardQuery) -> Result<Scoring> {
-        let rule = rule(query.rule.as_deref())?;
+        let rule = scoring::rule(query.rule.as_deref()).map_err(|problem| problem.place("query: rule"))?;
         let origin_kind = self.cluster().info().kind;
         let environment = environment(&origin_kind)?;
         let filter = BoardFilter {
@@ -128,21 +105,6 @@ impl App {
         let outcomes = self.outcomes(&injections, &filter).await?;
         Ok(Scoring { environment, rule, injections, cases, outcomes })
     }
-}
-
-fn rule(text: Option<&str>) -> Result<Rule> {
-    match text {
-        None | Some("root") => Ok(Rule::Root),
-        Some("public") => Ok(Rule::Public),
-        Some(other) => {
-            Err(invalid(Problem::unknown("board.rule_unknown", "rule", other, ["root", "public"]).place("query: rule")))
-        }
-    }
-}
-
-/// The list exists; it is the parameter that is wrong.
-fn invalid(problem: Problem) -> Problem {
-    Problem { kind: ErrorKind::Invalid, ..problem }
 }
 
 /// A board is of the runs of this cluster's kind; the others are another board.
@@ -171,7 +133,7 @@ impl App {
                 Some(number) => *number,
                 None => self.candidates(injection)?,
             };
-            let mut case = case(injection, candidates, environment)?;
+            let mut case = scoring::case(&label(injection), candidates, environment)?;
             case.difficulty = difficulties[&injection.injection];
             case.valid &= damaged.get(&injection.injection).is_none_or(|reason| reason != super::evaluation::DAMAGED);
             Ok(case)
@@ -218,35 +180,17 @@ impl App {
     }
 }
 
-fn case(injection: &BoardCase, candidates: usize, environment: Environment) -> Result<Case> {
-    let faults: Vec<Resolved> = faults_of(injection)?;
-    let mut families: Vec<&str> = faults.iter().map(|fault| fault.capability().family.as_str()).collect();
-    families.sort_unstable();
-    families.dedup();
-    let mut points: Vec<&str> = faults.iter().map(|fault| fault.point.as_str()).collect();
-    points.sort_unstable();
-    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
-    Ok(Case {
-        pack: injection.name.clone(),
-        system: injection.system.to_string(),
-        family: families.join("+"),
-        point: points.join("+"),
-        environment,
-        seed: (environment == Environment::Simulated).then_some(injection.seed),
-        completed: injection.built,
+fn label(injection: &BoardCase) -> Label<'_> {
+    Label {
+        pack: &injection.name,
+        system: injection.system.as_str(),
+        faults: &injection.faults,
+        truth: &injection.truth,
+        seed: injection.seed,
+        built: injection.built,
         exposed: injection.exposed == Some(true),
-        valid: !matches!(injection.verdict, Some(Verdict::Invalid | Verdict::NoData)),
-        detected: injection.verdict == Some(Verdict::Anomaly),
-        truth_roots: if faults.is_empty() { Vec::new() } else { owned(injection.truth.roots()) },
-        truth_public: if faults.is_empty() { Vec::new() } else { owned(injection.truth.public()) },
-        truth_levels: Level::ALL[1..]
-            .iter()
-            .map(|level| (*level, owned(injection.truth.at(*level))))
-            .filter(|(_, names)| !names.is_empty())
-            .collect(),
-        candidates,
-        difficulty: Difficulty::default(),
-    })
+        verdict: injection.verdict,
+    }
 }
 
 fn algorithm_name(execution: &BoardExecution) -> String {
@@ -255,17 +199,6 @@ fn algorithm_name(execution: &BoardExecution) -> String {
     } else {
         format!("{}:{}", execution.algorithm, execution.version)
     }
-}
-
-fn faults_of(injection: &BoardCase) -> Result<Vec<Resolved>> {
-    let list = injection.faults.as_array().into_iter().flatten();
-    let read = list.map(|fault| {
-        Resolved::from_value(fault).map_err(|problem| {
-            let place = format!("datapack {}", injection.name);
-            problem.place(place).fix("it was submitted by another version of Aegis; ask for a board without it")
-        })
-    });
-    read.collect()
 }
 
 /// Packs with a fault that no row counts, by reason.

@@ -58,7 +58,7 @@ impl App {
 
 /// The largest change of an endpoint at the entrance: against the same time of the paired control where there is one, and
 /// against the normal window else.
-fn effect(rows: &[DetectorRow], control: Option<&Vec<DetectorRow>>) -> Option<f64> {
+pub fn effect(rows: &[DetectorRow], control: Option<&Vec<DetectorRow>>) -> Option<f64> {
     let figure = |row: &DetectorRow, name: &str| row.figures.get(name).copied().flatten();
     let change = |row: &DetectorRow| {
         let (base, window) = match control {

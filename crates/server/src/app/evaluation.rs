@@ -116,8 +116,8 @@ impl App {
             ..BoardQuery::default()
         };
         let (first, second) = (self.scoring(&of(query.first)).await?, self.scoring(&of(query.second)).await?);
-        let rule = if first.rule == ::score::Rule::Root { "root" } else { "public" };
-        let (origin, options) = (first.environment.as_str(), first.options());
+        let rule = first.rule.as_str();
+        let (origin, options) = (first.environment.as_str(), crate::scoring::options(first.rule));
         let compared = move || {
             let scored = |cases: &[Case]| -> BTreeSet<String> {
                 let counts = |case: &&Case| !case.is_control() && case.completed && case.exposed && case.valid;
@@ -152,9 +152,8 @@ impl App {
 
     /// The algorithms that were named, or every built-in one, and the trivial baselines in any case.
     async fn evaluated(&self, names: &[String]) -> Result<Vec<AlgorithmChoice>> {
-        let built_in = rca::algorithm::algorithms().iter();
         let wanted: Vec<String> = if names.is_empty() {
-            built_in.clone().map(|method| method.name().to_owned()).collect()
+            rca::algorithm::algorithms().iter().map(|method| method.name().to_owned()).collect()
         } else {
             names.to_vec()
         };
@@ -168,7 +167,7 @@ impl App {
             }
             chosen.push(choice);
         }
-        for baseline in built_in.filter(|method| method.about().control) {
+        for baseline in rca::algorithm::controls() {
             let choice = self.choice(baseline.name(), BUILTIN);
             if !chosen.contains(&choice) {
                 chosen.push(choice);

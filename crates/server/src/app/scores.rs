@@ -1,8 +1,8 @@
 //! From `score`'s board to the one of the wire.
 
 use ::score::{
-    Comparison as Compared, EnvironmentBoard, Estimate, LevelView, Method, RobustnessRow, Row, Scores, Slice as Cut,
-    View as Counted,
+    Comparison as Compared, Environment, EnvironmentBoard, Estimate, LevelView, Method, RobustnessRow, Row, Rule,
+    Scores, Slice as Cut, View as Counted,
 };
 use api::board::{
     Board, BoardRow, Chance, Comparison, Controls, Figure, Flip, Funnel, Level, LevelRow, Robustness, Slice, View,
@@ -14,7 +14,7 @@ const DEFINITION: &str = "AC@k: the first hit is among the first k of the rankin
                           family with 95 % intervals; packs of one seed at one point are one sample.";
 
 /// One environment's scores. Rows are `ranking`, `pipeline` and `detected only`.
-pub fn board(rule: &str, scored: Option<&EnvironmentBoard>, origin: &str, only: Option<&str>) -> Board {
+pub fn board(rule: Rule, scored: Option<&EnvironmentBoard>, environment: Environment, only: Option<&str>) -> Board {
     let views = scored.map_or_else(Vec::new, |scored| {
         vec![("ranking", &scored.ranking), ("pipeline", &scored.pipeline), ("detected only", &scored.detected_only)]
     });
@@ -23,8 +23,8 @@ pub fn board(rule: &str, scored: Option<&EnvironmentBoard>, origin: &str, only: 
     let funnel = scored.map(|scored| scored.funnel);
     let count = |pick: fn(&::score::Funnel) -> usize| funnel.as_ref().map_or(0, |funnel| int(pick(funnel)));
     Board {
-        origin: origin.to_owned(),
-        rule: rule.to_owned(),
+        origin: environment.as_str().to_owned(),
+        rule: rule.as_str().to_owned(),
         onset: "known".to_owned(),
         definition: DEFINITION.to_owned(),
         funnel: Funnel {

@@ -19,8 +19,8 @@ pub async fn board(State(app): State<App>, Params(query): Params<BoardQuery>) ->
 /// The board as Markdown, CSV or a picture
 #[utoipa::path(get, path = "/board/export", tag = "algorithms", params(ExportQuery), responses((status = 200, content_type = "text/plain"), (status = 400, body = Envelope<ErrorData>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn export(State(app): State<App>, Params(query): Params<ExportQuery>) -> Result<Response, Refusal> {
-    let (content_type, name, content) = app.board_document(&query).await?;
-    let disposition = format!("inline; filename=\"{name}\"");
-    let headers = [(header::CONTENT_TYPE, content_type.to_owned()), (header::CONTENT_DISPOSITION, disposition)];
-    Ok((headers, content).into_response())
+    let board = app.board_document(&query).await?;
+    let disposition = format!("inline; filename=\"{}\"", board.file_name);
+    let headers = [(header::CONTENT_TYPE, board.content_type.to_owned()), (header::CONTENT_DISPOSITION, disposition)];
+    Ok((headers, board.content).into_response())
 }

@@ -213,6 +213,16 @@ fn a_point_stands_for_its_service_capability_and_target() {
     };
     let named = run(json!({"faults": [{"point": point.id, "params": {"latency_ms": 400}}]}));
     assert_eq!(stored(named), stored(run(with(json!({})))), "both ways give one fault");
+    // Whoever has anything ranked gets the trivial baselines too, each once.
+    let ranks = |names: Value| -> Vec<String> {
+        let id = client.submit(&run(with(json!({"algorithms": names}))), None).unwrap().items[0].trace_id;
+        let chosen = client.run(id).unwrap().spec["algorithms"].as_array().unwrap().clone();
+        chosen.iter().map(|choice| choice["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let five = ["random", "constant", "most-frequent", "loudest-metric", "max-change"];
+    assert_eq!(ranks(json!(["baro"]))[..], [&["baro"][..], &five].concat());
+    assert_eq!(ranks(json!(["constant"])).len(), 5);
+    assert!(ranks(json!([])).is_empty(), "who asks for none gets the detector's verdict");
     assert!(by_id(json!({})).unwrap().dry_run);
     let code = |extra: Value| by_id(extra).unwrap_err().problem.code.into_owned();
     let faults = |fault: Value| json!({"faults": [fault]});

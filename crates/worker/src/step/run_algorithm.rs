@@ -9,17 +9,16 @@ use std::time::Duration;
 use api::spec::AlgorithmChoice;
 use datapack::{ConclusionRow, Pack};
 use model::{ExecutionId, ExecutionState, InjectionId, Onset, PackState, Problem, Result, TaskKind, Verdict, WallTime};
-use rca::detector::{Conclusion, EndpointRow, Figures};
+use rca::detector::Conclusion;
 use serde_json::json;
 use store::{
-    DetectorRow, Effects, ExecutionResult, Findings, Finish, InjectionChange, NewEvent, NewExecution, NewTask, Role,
-    TaskError, Wait,
+    Effects, ExecutionResult, Findings, Finish, InjectionChange, NewEvent, NewExecution, NewTask, Role, TaskError, Wait,
 };
 
 use super::{Context, Outcome};
-use crate::child::{Child, Limits, Order, RankTask, STARTS};
+use crate::child::{Child, Limits, Order, RankTask};
 use crate::rank::{self, Ran};
-use crate::{external, killpoint};
+use crate::{detect, external, killpoint};
 
 /// How soon a task that waits for an upload looks again by itself.
 const SHORTEST_LOOK: Duration = Duration::from_secs(2);
@@ -116,27 +115,16 @@ fn verified(folder: &Path, digest: Option<String>) -> Result<Pack> {
     Ok(pack)
 }
 
-/// Runs the detector. A child that is killed from outside is started again, a bounded number of times.
+/// Runs the detector.
 async fn detect(context: &Context<'_>, child: &Child<'_>, pack: &Pack, name: &str) -> Result<Outcome> {
     let order = Order::Detect {
         pack: pack.open_part(),
         load_generators: crate::profile::load_generators(context.spec)?,
         profile: super::to_value(&crate::profile::detector(context.spec)?)?,
     };
-    let mut starts = 1;
-    loop {
-        let ended = child.run(&order).await?;
-        match ended.death {
-            None => return detected(context, pack, &ended.bytes, ended.seconds),
-            Some(death) if death.is_chance() && starts < STARTS => {
-                tracing::warn!(task = %context.task.id, "a child was killed ({death:?}) and is started again");
-                starts += 1;
-            }
-            Some(death) => {
-                let problem = death.problem(name, child.limits);
-                return Ok(Outcome::done(failed(context, Role::Detector, &problem, None)));
-            }
-        }
+    match detect::judge(child, &order, name).await? {
+        (Ok(conclusion), seconds) => detected(context, pack, &conclusion, seconds),
+        (Err(problem), _) => Ok(Outcome::done(failed(context, Role::Detector, &problem, None))),
     }
 }
 
@@ -232,18 +220,11 @@ fn collect(context: &Context<'_>) -> NewTask {
     next
 }
 
-fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> Result<Outcome> {
-    let conclusion: Conclusion = match serde_json::from_slice(answer) {
-        Ok(conclusion) => conclusion,
-        Err(error) => {
-            let problem = Problem::internal("detector.answer_unreadable", error.to_string());
-            return Ok(Outcome::done(failed(context, Role::Detector, &problem, None)));
-        }
-    };
+fn detected(context: &Context<'_>, pack: &Pack, conclusion: &Conclusion, seconds: f64) -> Result<Outcome> {
     pack.attach_conclusion(&conclusion.rows.iter().map(ConclusionRow::from).collect::<Vec<_>>())?;
     let mut next = collect(context);
     next.payload = json!({ "verdict": conclusion.verdict, "reason": conclusion.reason });
-    let findings = Findings { answers: Vec::new(), detector: conclusion.rows.iter().map(stored_row).collect() };
+    let findings = Findings { answers: Vec::new(), detector: conclusion.rows.iter().map(detect::row).collect() };
     let words = format!("{}: {}", conclusion.verdict, conclusion.reason);
     Ok(Outcome::done(Effects {
         execution: Some(ExecutionResult {
@@ -256,23 +237,4 @@ fn detected(context: &Context<'_>, pack: &Pack, answer: &[u8], seconds: f64) -> 
         children: vec![next],
         ..Effects::event(NewEvent::new("algorithm.run.succeed", words))
     }))
-}
-
-/// Names and units of the public contract: seconds, rates from 0 to 1.
-fn stored_row(row: &EndpointRow) -> DetectorRow {
-    let window = |prefix: &str, figures: &Figures| {
-        let figures = figures.measured();
-        [
-            (format!("{prefix}_avg_duration"), figures.map(|figures| figures.avg)),
-            (format!("{prefix}_succ_rate"), figures.and_then(|figures| figures.succ_rate)),
-            (format!("{prefix}_p90"), figures.map(|figures| figures.p90)),
-            (format!("{prefix}_p95"), figures.map(|figures| figures.p95)),
-            (format!("{prefix}_p99"), figures.map(|figures| figures.p99)),
-        ]
-    };
-    DetectorRow {
-        span_name: row.span_name.clone(),
-        issues: serde_json::Value::Object(row.issues.clone()),
-        figures: window("abnormal", &row.abnormal).into_iter().chain(window("normal", &row.normal)).collect(),
-    }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use telemetry::TimeBounds;
 
 use crate::app::App;
-use crate::app::algorithm::too_short;
+use crate::app::algorithm::{BUILTIN, too_short};
 
 /// Most runs of one submission.
 const MOST_RUNS: u32 = 100;
@@ -50,8 +50,8 @@ impl App {
         let usual = data.topology()?.usual_load();
         let load = within("load", request.load.unwrap_or(usual), 0.0, LARGEST_LOAD)?;
         let noise = within("noise", request.noise.unwrap_or(1.0), -f64::MIN_POSITIVE, LARGEST_NOISE)?;
-        let algorithms = self.choose_algorithms(&request.algorithms).await?;
-        let mut notes = notes(request, &algorithms, &windows, data.registration.profile.metric_interval_s)?;
+        let named = self.choose_algorithms(&request.algorithms).await?;
+        let mut notes = notes(request, &named, &windows, data.registration.profile.metric_interval_s)?;
         if request.load.is_none() {
             notes.push(format!("load {load} journeys/s, with which {} is normally used", stored.code));
         }
@@ -66,7 +66,7 @@ impl App {
             origin,
             load,
             noise,
-            algorithms,
+            algorithms: self.with_baselines(named),
             slots,
             release,
             notes,
@@ -156,6 +156,20 @@ impl App {
             chosen.push(choice);
         }
         Ok(chosen)
+    }
+
+    /// Whoever has anything ranked gets the trivial methods as well: a board without them says nothing. They have no part in
+    /// what a submission is warned of.
+    fn with_baselines(&self, mut named: Vec<AlgorithmChoice>) -> Vec<AlgorithmChoice> {
+        if named.is_empty() {
+            return named;
+        }
+        for baseline in rca::algorithm::controls() {
+            if named.iter().all(|known| known.name != baseline.name()) {
+                named.push(self.choice(baseline.name(), BUILTIN));
+            }
+        }
+        named
     }
 }
 
