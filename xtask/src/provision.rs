@@ -83,7 +83,7 @@ pub fn collector() -> Result<PathBuf> {
     Ok(folder.join("otel-collector"))
 }
 
-fn helm4() -> Result<PathBuf> {
+pub fn helm4() -> Result<PathBuf> {
     helm("4")
 }
 

@@ -92,7 +92,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("opentelemetry-proto", &["telemetry"]),
     ("tonic", &["telemetry", "settings"]),
     ("axum", &["server", "telemetry"]),
-    ("ureq", &["client", "telemetry"]),
+    ("ureq", &["chart", "client", "telemetry"]),
+    ("rusty-s3", &["chart"]),
     ("saphyr-parser", &["seed", "system"]),
 ];
 

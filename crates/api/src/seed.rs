@@ -124,6 +124,42 @@ pub struct SeedQuery {
     pub key: Option<String>,
 }
 
+/// What is done about the files of a watched folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auto {
+    /// What they would change is told.
+    #[default]
+    Plan,
+    /// What needs nobody's consent is applied: no removal, no conflict.
+    Apply,
+}
+
+impl Auto {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Apply => "apply",
+        }
+    }
+}
+
+/// The watched folder, as it was read last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Watched {
+    pub folder: String,
+    pub auto: Auto,
+    /// SHA-256 of its files; absent when they could not be read.
+    pub digest: Option<String>,
+    pub read_at: String,
+    /// What they would still change.
+    pub changes: Vec<Change>,
+    /// The revision that applied the rest by itself.
+    pub applied: Option<i32>,
+    /// Why nothing is known of them, or nothing was done.
+    pub problem: Option<String>,
+}
+
 /// What differs from the seed that was applied last, by another way than a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DriftReply {

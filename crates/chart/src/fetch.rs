@@ -5,9 +5,11 @@ use std::path::Path;
 use model::{ErrorKind, Problem, Result};
 
 use crate::archive::{Archive, is_exact};
-use crate::helm::{Helm, Home, PULLED, Said};
+use crate::helm::{Helm, Home, PULLED, REGISTRIES, Said};
 use crate::index;
+use crate::login::{Login, registry_file, trust};
 use crate::mirror::Mirrors;
+use crate::tags;
 
 /// A fetched archive, checked: it is the chart and the version that were asked for.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub async fn fetch(helm: &Helm, mirrors: &Mirrors, repository: &str, chart: &str
     let (from, digest) = match &source {
         Source::Classic { repository } => {
             let entry = published(helm, &home, repository, chart, version).await?;
-            classic(helm, &home, mirrors, repository, entry).await?
+            classic(helm, &home, mirrors, repository, chart, entry).await?
         }
         Source::Registry { reference, plain_http } => {
             registry(helm, &home, reference, *plain_http, version).await?;
@@ -113,16 +115,26 @@ fn source(mirrors: &Mirrors, repository: &str, chart: &str) -> Result<Source> {
         .expected("`https://…`, `http://…` or `oci://…`"))
 }
 
+/// What helm calls the repository that it asks, and where it keeps that one's index.
+const NAME: &str = "one";
+const INDEX: &str = "index/one-index.yaml";
+
 /// What the index of a classic repository has of exactly this version.
 async fn published(helm: &Helm, home: &Home, repository: &str, chart: &str, version: &str) -> Result<index::Entry> {
-    const NAME: &str = "one";
-    let added =
-        helm.run(home, &["repo", "add", NAME, repository]).await.map_err(|problem| silent(repository, problem))?;
+    let login = helm.logins.of(repository);
+    let trusted = trust(login)?;
+    let mut arguments = vec!["repo", "add", NAME, repository];
+    arguments.extend(trusted.iter().map(String::as_str));
+    let credentials = login.and_then(Login::credentials);
+    if let Some((user, _)) = credentials {
+        arguments.extend(["--username", user, "--password-stdin"]);
+    }
+    let password = credentials.map(|(_, password)| password.reveal());
+    let added = helm.tell(home, &arguments, password).await.map_err(|problem| silent(repository, problem))?;
     if !added.ok {
         return Err(refused(repository, &added));
     }
-    let file = home.path("index").join(format!("{NAME}-index.yaml"));
-    let text = std::fs::read_to_string(&file).map_err(|error| {
+    let text = std::fs::read_to_string(home.path(INDEX)).map_err(|error| {
         Problem::internal("chart.index_lost", "helm keeps the index elsewhere than it should").cause(error)
     })?;
     let entry = index::find(&text, repository, chart, version)?;
@@ -144,18 +156,30 @@ async fn classic(
     home: &Home,
     mirrors: &Mirrors,
     repository: &str,
+    chart: &str,
     entry: index::Entry,
 ) -> Result<(String, Option<String>)> {
     let url = entry.urls.first().map_or("", String::as_str);
     let absolute = url.contains("://");
     // An index may name archives on another host; a mirror holds those as well.
     let url = if absolute { mirrors.chart(url).0 } else { format!("{}/{url}", repository.trim_end_matches('/')) };
+    if helm.logins.of(repository).is_some() {
+        // Helm sends a repository's login, and trusts its certificates, for an address that the repository's index has, and
+        // only to the repository's own host.
+        home.write(INDEX, &index::of_one(chart, &entry.version, &url))?;
+    }
     pull(helm, home, &[&url]).await?;
     Ok((url, entry.digest.map(|digest| digest.trim_start_matches("sha256:").to_owned())))
 }
 
 async fn registry(helm: &Helm, home: &Home, reference: &str, plain_http: bool, version: &str) -> Result<()> {
+    let login = helm.logins.of(reference);
+    if let Some((user, password)) = login.and_then(Login::credentials) {
+        home.write(REGISTRIES, &registry_file(reference, user, password))?;
+    }
+    let trusted = trust(login)?;
     let mut arguments = vec![reference, "--version", version];
+    arguments.extend(trusted.iter().map(String::as_str));
     if plain_http {
         arguments.push("--plain-http");
     }
@@ -163,11 +187,15 @@ async fn registry(helm: &Helm, home: &Home, reference: &str, plain_http: bool, v
     if problem.code != "chart.version_not_found" {
         return Err(problem);
     }
-    // A registry has no index, but it tells the newest version.
-    arguments[2] = ">=0.0.0-0";
-    let newest = helm.run(home, &[&["show", "chart"][..], &arguments].concat()).await?;
-    let text = String::from_utf8_lossy(&newest.out);
-    let published: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("version: ")).map(str::trim).collect();
+    let (asked, of, limit) = (reference.to_owned(), login.cloned(), helm.limit);
+    let tags = tokio::task::spawn_blocking(move || tags::published(&asked, plain_http, of.as_ref(), limit));
+    // What there is besides is a help; that the version is not there stands without it.
+    let published = tags.await.map_err(|error| Problem::internal("chart.tags_lost", error.to_string()))?;
+    let published = published.unwrap_or_else(|problem| {
+        tracing::warn!("{}", problem.chain());
+        Vec::new()
+    });
+    let published: Vec<&str> = published.iter().map(String::as_str).collect();
     let (registry, chart) = reference.rsplit_once('/').unwrap_or((reference, ""));
     Err(index::not_found(registry, chart, version, &published))
 }
@@ -233,7 +261,7 @@ const MEANINGS: &[Meaning] = &[
     },
     Meaning {
         // A bare number could be that of a port.
-        words: &[": 401", "code 401", ": 403", "code 403", "unauthorized", "access denied"],
+        words: &[": 401", "code 401", ": 403", "code 403", "unauthorized", "access denied", "credential not found"],
         kind: ErrorKind::Denied,
         code: "chart.repository_denied",
         message: "the chart repository refuses us",
@@ -264,6 +292,12 @@ fn refused(place: &str, said: &Said) -> Problem {
             .expected("an `index.yaml` below this address")
             .fix("a registry is written `oci://…`; it has no index"),
         "chart.registry_without_tls" => problem.fix("name the registry in a mirror rule with `plain_http = true`"),
+        "chart.repository_denied" => problem.fix(
+            "name a user and a password that it takes: `[[repository]]` with `address`, `user` and `password` in the configuration",
+        ),
+        "chart.repository_untrusted" => problem.fix(
+            "name the certificates that sign its own: `[[repository]]` with `address` and `ca` in the configuration",
+        ),
         "chart.repository_unreachable" => problem.fix(
             "check the address, or name a mirror that can be reached: `[[mirror]]` with `from` and `to` in the configuration",
         ),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use model::{ErrorKind, Problem, Result};
 use nix::unistd::{AccessFlags, access};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
+
+use crate::login::Logins;
 
 /// Most bytes of what one call says: more than any rendered chart has.
 const LARGEST_OUTPUT: u64 = 64 << 20;
@@ -29,11 +31,15 @@ const PASSED_ON: &[&str] = &[
 /// Folder of a [`Home`] for what is pulled.
 pub(crate) const PULLED: &str = "pulled";
 
-/// How to start `helm`.
+/// File of a [`Home`] with the logins to registries.
+pub(crate) const REGISTRIES: &str = "registry.json";
+
+/// How to start `helm`, and with which logins.
 #[derive(Debug, Clone)]
 pub struct Helm {
     program: PathBuf,
-    limit: Duration,
+    pub(crate) limit: Duration,
+    pub(crate) logins: Logins,
 }
 
 /// What one call said.
@@ -91,12 +97,18 @@ impl Helm {
         };
         let runs = |program: &&PathBuf| program.is_file() && access(program.as_path(), AccessFlags::X_OK).is_ok();
         match candidates.iter().find(runs) {
-            Some(program) => Ok(Self { program: program.clone(), limit }),
+            Some(program) => Ok(Self { program: program.clone(), limit, logins: Logins::default() }),
             None => Err(Problem::new(ErrorKind::Missing, "helm.not_found", "the program `helm` is not there")
                 .place(configured.map_or_else(|| "PATH".to_owned(), |program| program.display().to_string()))
                 .expected("Helm 3 or Helm 4")
                 .fix("install Helm, or name it with `helm = PATH` in the configuration file")),
         }
+    }
+
+    /// With these logins to repositories and registries.
+    #[must_use]
+    pub fn with_logins(self, logins: Logins) -> Self {
+        Self { logins, ..self }
     }
 
     pub fn program(&self) -> &Path {
@@ -115,6 +127,14 @@ impl Helm {
     /// # Errors
     /// `helm.not_started`, `helm.no_answer`, `helm.said_too_much`.
     pub(crate) async fn run(&self, home: &Home, arguments: &[&str]) -> Result<Said> {
+        self.tell(home, arguments, None).await
+    }
+
+    /// The same, with a text on its standard input, which nobody on the machine can read.
+    ///
+    /// # Errors
+    /// As [`Helm::run`].
+    pub(crate) async fn tell(&self, home: &Home, arguments: &[&str], input: Option<&str>) -> Result<Said> {
         let mut command = Command::new(&self.program);
         command.env_clear();
         command.envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -128,14 +148,15 @@ impl Helm {
             ("HELM_CONTENT_CACHE", "content"),
             ("HELM_REPOSITORY_CACHE", "index"),
             ("HELM_REPOSITORY_CONFIG", "repositories.yaml"),
-            ("HELM_REGISTRY_CONFIG", "registry.json"),
+            ("HELM_REGISTRY_CONFIG", REGISTRIES),
             // A file that is not there: a chart cannot look into a cluster while it is rendered.
             ("KUBECONFIG", "no-cluster"),
         ] {
             command.env(name, home.path(place));
         }
         command.args(arguments).current_dir(home.path("")).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let verb = arguments.first().copied().unwrap_or_default();
         let not_started = |error: std::io::Error| {
             Problem::new(ErrorKind::Missing, "helm.not_started", "the program `helm` cannot be started")
@@ -144,7 +165,12 @@ impl Helm {
         };
         let mut child = command.spawn().map_err(not_started)?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
+        let told = child.stdin.take();
         let all = async {
+            if let Some((mut pipe, text)) = told.zip(input) {
+                // Who ends without reading it says why on its way out.
+                pipe.write_all(text.as_bytes()).await.ok();
+            }
             let (out, err) = tokio::try_join!(read(out), read(err))?;
             Ok::<_, std::io::Error>((out, err, child.wait().await?))
         };

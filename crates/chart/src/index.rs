@@ -49,6 +49,12 @@ pub(crate) fn find(text: &str, repository: &str, chart: &str, version: &str) -> 
     }
 }
 
+/// An index that has this version and nothing else. JSON is YAML.
+pub(crate) fn of_one(chart: &str, version: &str, url: &str) -> Vec<u8> {
+    let entry = serde_json::json!({"apiVersion": "v2", "name": chart, "version": version, "urls": [url]});
+    serde_json::json!({"apiVersion": "v1", "entries": {chart: [entry]}}).to_string().into_bytes()
+}
+
 /// `chart.version_not_found`, with the published versions next to the one that is missing.
 pub(crate) fn not_found(repository: &str, chart: &str, version: &str, published: &[&str]) -> Problem {
     let problem =

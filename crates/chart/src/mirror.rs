@@ -100,7 +100,7 @@ impl Mirrors {
 }
 
 /// What follows a prefix that ends where a part of the address ends.
-fn rest<'a>(address: &'a str, prefix: &str) -> Option<&'a str> {
+pub(crate) fn rest<'a>(address: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = address.strip_prefix(prefix.trim_end_matches('/'))?;
     (rest.is_empty() || rest.starts_with(['/', ':', '@'])).then_some(rest)
 }

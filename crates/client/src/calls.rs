@@ -25,7 +25,7 @@ use api::project::{ExecuteReply, ExecuteRequest, Project, ProjectRequest};
 use api::run::{CancelReply, RetryReply, RetryRequest, Run, RunDetail, RunQuery, Why};
 use api::seed::{
     ApplyReply, ApplyRequest, DriftReply, ExportReply, PlanReply, PlanRequest, Proof, RestartReply, SeedQuery,
-    SeedRevision, SeedRevisionDetail,
+    SeedRevision, SeedRevisionDetail, Watched,
 };
 use api::setting::{
     AdoptRequest, Change, ChangeQuery, Changes, DiscardRequest, Restored, RollbackRequest, SetRequest, Setting,
@@ -498,6 +498,11 @@ impl Client {
 
     pub fn seed_drift(&self, query: &SeedQuery) -> Result<DriftReply> {
         self.get(&path(&["seeds", "drift"]), query)
+    }
+
+    /// What the watched folder would still change.
+    pub fn seed_watched(&self) -> Result<Watched> {
+        self.get(&path(&["seeds", "watched"]), &())
     }
 
     pub fn seed_proof(&self, query: &SeedQuery) -> Result<Proof> {

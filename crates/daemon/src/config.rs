@@ -1,5 +1,8 @@
 //! The daemon's configuration: defaults, then a TOML file, then flags. An unknown key is an error with the nearest name.
 
+mod expand;
+mod shown;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +10,8 @@ use std::time::Duration;
 
 use model::{ErrorKind, Problem, Result, nearest};
 use serde::Deserialize;
+
+use self::expand::{expand, hidden};
 
 /// Everything that a deployment may set. It has no debug form: the store's address may hold a password.
 #[derive(Clone, Deserialize)]
@@ -28,20 +33,26 @@ pub struct Config {
     pub telemetry_hours: u64,
     /// How much telemetry is kept; what arrived first goes first.
     pub telemetry_gib: u64,
-    /// Where a collector writes telemetry: `clickhouse://HOST:PORT/otel`; absent = it sends to this server.
+    /// Where a collector writes telemetry: `clickhouse://[USER:PASSWORD@]HOST:PORT/otel[?tls=true|?ca=FILE]`; absent = it sends to
+    /// this server.
     pub telemetry: Option<String>,
     /// `sqlite:PATH` or `mysql://…`; absent = SQLite inside the data folder.
     pub store: Option<String>,
-    /// Where live settings are published: `sql` = kept in the store alone, or `etcd://HOST:PORT[/PREFIX]`.
+    /// Where live settings are published: `sql` = kept in the store alone, or
+    /// `etcd://[USER:PASSWORD@]HOST:PORT[/PREFIX][?ca=FILE[&cert=FILE&key=FILE]]`.
     pub settings: String,
-    /// Folder of chart archives; absent = `charts` inside the data folder.
-    pub charts: Option<PathBuf>,
+    /// Folder of chart archives, or `s3://BUCKET[/PREFIX]`; absent = `charts` inside the data folder.
+    pub charts: Option<String>,
     /// The program `helm`; absent = the first on `PATH`.
     pub helm: Option<PathBuf>,
     /// Seconds that fetching or rendering a chart may take.
     pub chart_seconds: u64,
     /// Where charts and images are really fetched from.
     pub mirror: Vec<chart::Mirror>,
+    /// Repositories and registries of charts that want a login, or whose certificate is their own.
+    pub repository: Vec<chart::Login>,
+    /// A folder with a seed that is looked at all the time; absent = none is.
+    pub seed: Option<WatchedSeed>,
     /// What is known of the machines that systems run on.
     pub nodes: Nodes,
     /// How long a database server or an etcd may take to answer, seconds.
@@ -64,6 +75,19 @@ pub struct Nodes {
     pub platforms: Vec<String>,
 }
 
+/// A seed that others keep up to date.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WatchedSeed {
+    /// Folder of one environment: `data.yaml` is in it.
+    pub folder: PathBuf,
+    /// `plan` tells what it would change, `apply` does what needs nobody's consent.
+    #[serde(default)]
+    pub auto: api::seed::Auto,
+}
+
+/// How an object store is named.
+const BUCKET: &str = "s3://";
 /// Live settings are kept in the store alone.
 pub const IN_STORE: &str = "sql";
 /// More tasks at once than any machine runs well.
@@ -99,6 +123,8 @@ impl Default for Config {
             helm: None,
             chart_seconds: 120,
             mirror: Vec::new(),
+            repository: Vec::new(),
+            seed: None,
             nodes: Nodes::default(),
             answer_seconds: 10,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(1, 8)),
@@ -138,6 +164,8 @@ const KEYS: &[&str] = &[
     "helm",
     "chart_seconds",
     "mirror",
+    "repository",
+    "seed",
     "nodes",
     "answer_seconds",
     "workers",
@@ -159,43 +187,21 @@ impl Config {
 
     /// Parses the text of a file; `name` stands in errors.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        check_keys(text, name)?;
-        let config: Self = toml::from_str(text).map_err(|error| {
+        let mut table = check_keys(text, name)?;
+        nothing_in_clear(&table, name)?;
+        let filled = expand(&mut table, text, name)?;
+        // Without placeholders it is the text that is read, so that an error has its line.
+        let read = if filled.is_empty() { toml::from_str(text) } else { table.try_into() };
+        let config: Self = read.map_err(|error| {
             Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
                 .place(place(name, text, error.span()))
-                .found(error.message().to_owned())
+                .found(hidden(error.message(), &filled))
         })?;
-        config.check(name)?;
+        config.check(name).map_err(|problem| Problem {
+            found: problem.found.as_deref().map(|found| hidden(found, &filled)),
+            ..problem
+        })?;
         Ok(config)
-    }
-
-    /// What is in force, one key a line, with no password in it.
-    pub fn shown(&self) -> String {
-        let or = |value: Option<String>, default: &str| value.unwrap_or_else(|| default.to_owned());
-        let lines = [
-            ("data", self.data.display().to_string()),
-            ("listen", self.listen.to_string()),
-            ("otlp_grpc", or(self.otlp_grpc.map(|address| address.to_string()), "not received")),
-            ("otlp_http", or(self.otlp_http.map(|address| address.to_string()), "not received")),
-            ("otlp_past_hours", self.otlp_past_hours.to_string()),
-            ("otlp_future_minutes", self.otlp_future_minutes.to_string()),
-            ("telemetry_hours", self.telemetry_hours.to_string()),
-            ("telemetry_gib", self.telemetry_gib.to_string()),
-            ("telemetry", or(self.telemetry.clone(), "a collector sends it to this server")),
-            ("store", or(self.store.as_deref().map(store::redacted), "SQLite in the data folder")),
-            ("settings", redacted_settings(&self.settings)),
-            ("charts", or(self.charts.as_ref().map(|folder| folder.display().to_string()), "in the data folder")),
-            ("helm", or(self.helm.as_ref().map(|program| program.display().to_string()), "the first on PATH")),
-            ("chart_seconds", self.chart_seconds.to_string()),
-            ("mirror", mirrors(&self.mirror)),
-            ("nodes", format!("platforms: {}", named(&self.nodes.platforms, "nobody said"))),
-            ("answer_seconds", self.answer_seconds.to_string()),
-            ("workers", self.workers.to_string()),
-            ("systems", or(self.systems.as_ref().map(|folder| folder.display().to_string()), "the built-in ones")),
-            ("algorithm_seconds", self.algorithm_seconds.to_string()),
-            ("algorithm_memory_mib", self.algorithm_memory_mib.to_string()),
-        ];
-        lines.iter().map(|(key, value)| format!("{key:<20} {value}\n")).collect()
     }
 
     /// Refuses numbers with which nothing could ever run, wherever they come from; `name` stands in the error.
@@ -237,7 +243,7 @@ impl Config {
         Err(Problem::new(ErrorKind::Invalid, "config.wrong_value", "a value of the configuration is wrong")
             .place(name.to_owned())
             .found(format!("settings = `{scheme}...`"))
-            .expected("`sql`, or `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX]`"))
+            .expected("`sql`, or `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX][?ca=FILE]`"))
     }
 
     fn check_charts(&self, name: &str) -> Result<()> {
@@ -247,8 +253,9 @@ impl Config {
                 .found(found)
                 .expected(expected.to_owned())
         };
-        if let Some(charts) = self.charts.as_ref().filter(|charts| charts.to_string_lossy().contains("://")) {
-            return Err(wrong(format!("charts = `{}`", charts.display()), "a folder"));
+        let other = |charts: &&String| charts.contains("://") && !charts.starts_with(BUCKET);
+        if let Some(charts) = self.charts.as_ref().filter(other) {
+            return Err(wrong(format!("charts = `{charts}`"), "a folder, or `s3://BUCKET[/PREFIX]`"));
         }
         for rule in &self.mirror {
             if !rule.is_meant() {
@@ -256,6 +263,11 @@ impl Config {
                 let expected =
                     "two repositories (`https://`, `http://` or `oci://` both, of one kind), or two prefixes of images";
                 return Err(wrong(found, expected));
+            }
+        }
+        for login in &self.repository {
+            if let Some(expected) = login.mistake() {
+                return Err(wrong(format!("repository: {}", login.shown()), expected));
             }
         }
         let is_platform = |text: &&String| text.split('/').filter(|part| !part.is_empty()).count() >= 2;
@@ -266,12 +278,13 @@ impl Config {
     }
 
     /// How charts are kept, fetched and rendered.
-    pub fn chart_options(&self, folder: PathBuf) -> server::ChartOptions {
+    pub fn chart_options(&self, place: chart::Place) -> server::ChartOptions {
         server::ChartOptions {
-            folder,
+            place,
             helm: self.helm.clone(),
             limit: Duration::from_secs(self.chart_seconds),
             mirrors: chart::Mirrors::new(self.mirror.clone()),
+            logins: chart::Logins::new(self.repository.clone()),
             platforms: self.nodes.platforms.clone(),
         }
     }
@@ -281,9 +294,19 @@ impl Config {
         self.store.clone().unwrap_or_else(|| format!("sqlite:{}", self.data.join("aegis.db").display()))
     }
 
-    /// The folder of chart archives.
-    pub fn charts_folder(&self) -> PathBuf {
-        self.charts.clone().unwrap_or_else(|| self.data.join("charts"))
+    /// Where chart archives are kept.
+    ///
+    /// # Errors
+    /// `chart.bucket_malformed`, `chart.bucket_without_login`.
+    pub fn charts_place(&self) -> Result<chart::Place> {
+        match &self.charts {
+            Some(address) if address.starts_with(BUCKET) => {
+                let access = chart::BucketAccess::from_env();
+                Ok(chart::Place::Bucket(chart::Bucket::open(address, &access, self.answer())?))
+            }
+            Some(folder) => Ok(chart::Place::Folder(folder.into())),
+            None => Ok(chart::Place::Folder(self.data.join("charts"))),
+        }
     }
 
     /// How long an outside part may take to answer.
@@ -303,26 +326,29 @@ impl Config {
     }
 }
 
-fn named(names: &[String], none: &str) -> String {
-    if names.is_empty() { none.to_owned() } else { names.join(", ") }
+/// A repository's password is never written into the file itself.
+fn nothing_in_clear(table: &toml::Table, name: &str) -> Result<()> {
+    let repositories = table.get("repository").and_then(toml::Value::as_array).into_iter().flatten();
+    let passwords = repositories.filter_map(|one| one.get("password")?.as_str());
+    if passwords.into_iter().all(|password| password.starts_with("${")) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        ErrorKind::Invalid,
+        "config.password_in_clear",
+        "the password of a repository stands in the configuration file",
+    )
+    .place(name.to_owned())
+    .expected("`${NAME}`, a variable of the environment, or `${file:PATH}`, a file that only this user can read"))
 }
 
-fn mirrors(rules: &[chart::Mirror]) -> String {
-    let rules: Vec<String> = rules.iter().map(|rule| format!("{} -> {}", rule.from, rule.to)).collect();
-    named(&rules, "no rules")
-}
-
-fn redacted_settings(settings: &str) -> String {
-    if settings == IN_STORE { "in the store alone".to_owned() } else { store::redacted(settings) }
-}
-
-fn check_keys(text: &str, name: &str) -> Result<()> {
+fn check_keys(text: &str, name: &str) -> Result<toml::Table> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         Problem::new(ErrorKind::Invalid, "config.not_toml", "the configuration file is not TOML")
             .place(place(name, text, error.span()))
             .found(error.message().to_owned())
     })?;
-    let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) else { return Ok(()) };
+    let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) else { return Ok(table) };
     let line = text.lines().position(|line| line.trim_start().trim_start_matches('[').starts_with(unknown.as_str()));
     let problem = Problem::new(ErrorKind::Invalid, "config.unknown_key", "unknown key in the configuration file")
         .place(format!("{name}:{}", line.map_or(1, |index| index + 1)))
@@ -373,7 +399,7 @@ mod tests {
             assert_eq!((problem.code.as_ref(), problem.found.as_deref()), ("config.wrong_value", Some(text)));
         }
         for text in [
-            "charts = \"s3://bucket/charts\"",
+            "charts = \"gs://bucket/charts\"",
             "mirror = [{ from = \"https://a\", to = \"oci://b\" }]",
             "mirror = [{ from = \"docker.io\", to = \"https://b\" }]",
             "mirror = [{ from = \"docker.io\", to = \"\" }]",
@@ -397,7 +423,49 @@ mod tests {
         assert!(shown.contains("mysql://aegis:***@db:3306/aegis") && !shown.contains("pa55w0rd"), "{shown}");
         let etcd = Config::parse("settings = \"etcd://me:pa55w0rd@etcd:2379/x\"", "aegis.toml").ok().unwrap().shown();
         assert!(etcd.contains("etcd://me:***@etcd:2379/x") && !etcd.contains("pa55w0rd"), "{etcd}");
+        let click = "telemetry = \"clickhouse://me:pa55w0rd@ch:8443/otel?ca=/etc/ca.pem\"";
+        let click = Config::parse(click, "aegis.toml").ok().unwrap().shown();
+        assert!(click.contains("clickhouse://me:***@ch:8443/otel") && !click.contains("pa55w0rd"), "{click}");
         let wrong = Config::parse("settings = \"zookeeper://me:pa55w0rd@z\"", "aegis.toml").err().unwrap();
         assert!(wrong.code == "config.wrong_value" && !wrong.to_string().contains("pa55w0rd"), "{wrong}");
+    }
+
+    #[test]
+    fn what_is_not_in_the_file_comes_from_a_variable_or_a_file_and_is_not_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "pa55w0rd\n").unwrap();
+        let file = format!("${{file:{}}}", file.display());
+        let parse = |text: &str| Config::parse(&text.replace("FILE", &file), "aegis.toml");
+        let text = "settings = \"etcd://me:FILE@e:1/${CARGO_PKG_NAME}\"\nhelm = \"/x/$${y}\"\n\
+                    [[repository]]\naddress = \"https://charts.example\"\nuser = \"me\"\npassword = \"FILE\"\n";
+        let config = parse(text).ok().unwrap();
+        assert_eq!(config.settings, format!("etcd://me:pa55w0rd@e:1/{}", env!("CARGO_PKG_NAME")));
+        assert_eq!(config.helm, Some("/x/${y}".into()), "two of them are a plain one");
+        assert_eq!(config.repository[0].password, Some(chart::Secret::new("pa55w0rd")));
+        let shown = config.shown();
+        assert!(
+            !shown.contains("pa55w0rd") && shown.contains("https://charts.example (user me, password ***)"),
+            "{shown}"
+        );
+
+        let refused = |text: &str, code: &str| {
+            let problem = parse(text).err().unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(problem.code, code, "{problem}");
+            assert!(!format!("{problem} {problem:?}").contains("pa55w0rd"), "{problem:?}");
+            problem
+        };
+        let unset = refused("\ntelemetry = \"${NOBODY_SETS_THIS}\"", "config.variable_unset");
+        assert_eq!(unset.place.as_deref(), Some("aegis.toml:2: telemetry"));
+        assert!(unset.to_string().contains("`NOBODY_SETS_THIS` is not set"), "{unset}");
+        refused("store = \"${file:/no/such/file}\"", "config.file_unreadable");
+        refused("store = \"${unended\"", "config.placeholder_malformed");
+        refused(
+            "[[repository]]\naddress = \"oci://a\"\nuser = \"me\"\npassword = \"pa55w0rd\"",
+            "config.password_in_clear",
+        );
+        refused("workers = \"FILE\"", "config.wrong_value");
+        refused("nodes.platforms = [\"FILE\"]", "config.wrong_value");
+        refused("[[repository]]\naddress = \"FILE\"\nuser = \"me\"\npassword = \"FILE\"", "config.wrong_value");
     }
 }

@@ -19,7 +19,7 @@ pub fn run(config: &Config) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Problem::internal("daemon.runtime", error.to_string()))?;
     let (store, settings) = runtime.block_on(async { (try_store(config).await, try_settings(config).await) });
-    let charts = try_folder(&config.charts_folder());
+    let charts = try_charts(config);
     let helm = runtime.block_on(try_helm(config));
     let mut first = None;
     let telemetry = try_telemetry(config);
@@ -75,6 +75,16 @@ async fn try_settings(config: &Config) -> Result<String> {
         None => "without a mark, so it is only read until `aegisctl settings adopt`".to_owned(),
     };
     Ok(format!("it answers at revision {}; {} there, {mark}", tree.revision, counted(keys, "key")))
+}
+
+fn try_charts(config: &Config) -> Result<String> {
+    match config.charts_place()? {
+        chart::Place::Folder(folder) => try_folder(&folder),
+        chart::Place::Bucket(bucket) => {
+            let there = bucket.probe()?;
+            Ok(format!("{bucket} can be listed; {} there", counted(there, "archive")))
+        }
+    }
 }
 
 fn try_telemetry(config: &Config) -> Result<String> {

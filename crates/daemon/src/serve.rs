@@ -176,6 +176,11 @@ async fn start(config: &Config) -> Result<Running> {
     tasks.push(("telemetry upkeep", tokio::spawn(upkeep(signals, keep(config), until(stopped.clone())))));
     let following = app.clone().follow_settings(incarnation.clone(), until(stopped.clone()));
     tasks.push(("settings", tokio::spawn(following)));
+    if let Some(seed) = &config.seed {
+        let seed = server::WatchedSeed { folder: seed.folder.clone(), auto: seed.auto };
+        let watching = app.clone().watch_seed(seed, until(stopped.clone()));
+        tasks.push(("seed", tokio::spawn(watching)));
+    }
     tasks.push(("API", tokio::spawn(server::serve(listener, app, until(stopped.clone())))));
     tasks.push(("worker", tokio::spawn(worker::run(parts, stopped))));
 
@@ -192,11 +197,16 @@ async fn start(config: &Config) -> Result<Running> {
     Ok(Running { folder, database, file, announced, stop, tasks })
 }
 
-/// The folder of chart archives, made when it is not there.
-fn charts(config: &Config, folder: &DataFolder) -> Result<PathBuf> {
-    let Some(charts) = &config.charts else { return folder.inner("charts") };
-    std::fs::create_dir_all(charts).map_err(|error| unwritable(charts, error))?;
-    Ok(charts.clone())
+/// Where chart archives are kept; a folder is made when it is not there.
+fn charts(config: &Config, folder: &DataFolder) -> Result<chart::Place> {
+    if config.charts.is_none() {
+        return Ok(folder.inner("charts")?.into());
+    }
+    let place = config.charts_place()?;
+    if let chart::Place::Folder(charts) = &place {
+        std::fs::create_dir_all(charts).map_err(|error| unwritable(charts, error))?;
+    }
+    Ok(place)
 }
 
 /// The limits of what is received.

@@ -30,6 +30,7 @@ mod release;
 mod run;
 mod scores;
 mod seed;
+pub use seed::WatchedSeed;
 mod setting;
 mod submit;
 mod system;
@@ -37,8 +38,9 @@ mod task;
 mod upload;
 mod why;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use api::{Page, PageQuery, Pagination};
@@ -60,13 +62,15 @@ pub struct ExecutionLimits {
 /// Where charts are kept, and how they are fetched and rendered.
 #[derive(Debug, Clone)]
 pub struct ChartOptions {
-    /// Folder of the archives, each named by its SHA-256.
-    pub folder: PathBuf,
+    /// Where the archives are kept, each named by its SHA-256.
+    pub place: ::chart::Place,
     /// The program `helm`; absent = the first on `PATH`.
     pub helm: Option<PathBuf>,
     /// Longest time that one call of `helm` may take.
     pub limit: std::time::Duration,
     pub mirrors: ::chart::Mirrors,
+    /// How repositories and registries are logged in to.
+    pub logins: ::chart::Logins,
     /// Platforms of the nodes, `linux/amd64`; empty = nobody said.
     pub platforms: Vec<String>,
 }
@@ -112,6 +116,8 @@ struct Inner {
     /// Held while a chart is installed here: a slot's lease is this process's, whichever request took it.
     installing: tokio::sync::Mutex<()>,
     followed: watch::Sender<setting::Followed>,
+    watched: watch::Sender<Option<api::seed::Watched>>,
+    seen: Mutex<HashMap<String, api::chart::RenderCheck>>,
 }
 
 impl App {
@@ -129,11 +135,25 @@ impl App {
         let access = Access::open(&parts.data)?;
         let (closing, _) = watch::channel(false);
         let (followed, _) = watch::channel(setting::Followed::default());
+        let (watched, _) = watch::channel(None);
+        let seen = Mutex::default();
         let (started, started_at) = (Instant::now(), WallTime::now());
-        let charts = ::chart::Charts::open(parts.charts.folder.clone());
+        let charts = ::chart::Charts::open(parts.charts.place.clone());
         let (applying, installing) = (tokio::sync::Mutex::new(()), tokio::sync::Mutex::new(()));
-        let inner =
-            Inner { parts, tokens, access, started, started_at, closing, applying, charts, installing, followed };
+        let inner = Inner {
+            parts,
+            tokens,
+            access,
+            started,
+            started_at,
+            closing,
+            applying,
+            charts,
+            installing,
+            followed,
+            watched,
+            seen,
+        };
         let app = Self { inner: Arc::new(inner) };
         app.reserve_namespaces().await?;
         Ok(app)
@@ -156,6 +176,16 @@ impl App {
     /// What following settings came to last.
     fn followed(&self) -> &watch::Sender<setting::Followed> {
         &self.inner.followed
+    }
+
+    /// What was found in rendered charts, by what they were rendered from.
+    fn seen(&self) -> &Mutex<HashMap<String, api::chart::RenderCheck>> {
+        &self.inner.seen
+    }
+
+    /// The watched seed, as it was read last.
+    fn watched(&self) -> &watch::Sender<Option<api::seed::Watched>> {
+        &self.inner.watched
     }
 
     pub(crate) fn tokens(&self) -> &Tokens {

@@ -15,7 +15,7 @@ use std::future::Future;
 use model::{Problem, Result};
 use tokio::net::TcpListener;
 
-pub use app::{App, ChartOptions, ExecutionLimits, Parts};
+pub use app::{App, ChartOptions, ExecutionLimits, Parts, WatchedSeed};
 pub use routes::openapi;
 
 /// Serves until `shutdown` is ready: no new connections then, open requests end, event streams are closed.

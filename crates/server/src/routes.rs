@@ -80,6 +80,7 @@ fn closed() -> OpenApiRouter<App> {
         .routes(routes!(seed::history))
         .routes(routes!(seed::show))
         .routes(routes!(seed::drift))
+        .routes(routes!(seed::watched))
         .routes(routes!(seed::proof))
         .routes(routes!(seed::restart_slots))
         .routes(routes!(seed::export))

@@ -8,6 +8,7 @@ mod message;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,16 +19,16 @@ use tokio::sync::Mutex;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use self::address::Address;
+use self::address::{Address, Tls};
 use self::message::{
     AuthenticateRequest, AuthenticateResponse, Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest,
     RangeResponse, RequestOp, TARGET_MOD, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
 };
-use crate::source::{Batch, Entry, Event, Snapshot, Source, Watch, Write};
+use crate::source::{Batch, Entry, Event, INSTALLATION, Snapshot, Source, Watch, Write};
 use crate::{Expect, Scope};
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
@@ -50,14 +51,19 @@ impl Etcd {
     /// Nothing is sent yet. To be called inside a runtime.
     ///
     /// # Errors
-    /// `settings.address_malformed`.
+    /// `settings.address_malformed`; `settings.certificate_unusable` for the files that it names.
     pub fn open(address: &str, timeout: Duration) -> Result<Self> {
         let address = Address::parse(address)?;
+        let tls = address.tls.as_ref().map(certificates).transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoints = address.hosts.iter().map(|host| {
-            let endpoint = Endpoint::from_shared(format!("http://{host}")).map_err(|error| {
+            let mut endpoint = Endpoint::from_shared(format!("{scheme}://{host}")).map_err(|error| {
                 let problem = "the address of etcd cannot be read";
                 Problem::new(ErrorKind::Invalid, "settings.address_malformed", problem).found(error.to_string())
             })?;
+            if let (Some(tls), Some(files)) = (&tls, &address.tls) {
+                endpoint = endpoint.tls_config(tls.clone()).map_err(|error| unusable(&files.ca, &deepest(&error)))?;
+            }
             // A watch may be silent for hours, so it is asked now and then whether anybody is still there.
             Ok(endpoint
                 .connect_timeout(timeout)
@@ -92,6 +98,7 @@ impl Etcd {
         I: Message + Clone + 'static,
         O: Message + Default + 'static,
     {
+        self.log_in_once().await?;
         match self.try_call(method, message.clone()).await {
             Err(status) if self.should_log_in(&status) => {
                 self.log_in().await?;
@@ -130,6 +137,13 @@ impl Etcd {
         let asks = status.code() == Code::Unauthenticated
             || (status.code() == Code::InvalidArgument && status.message().contains("user name is empty"));
         self.address.login.is_some() && asks
+    }
+
+    /// An etcd that asks for certificates takes whoever comes without a token for the one that the certificate names.
+    async fn log_in_once(&self) -> Result<()> {
+        let is_named = self.address.tls.as_ref().is_some_and(|tls| tls.own.is_some());
+        let is_open = !is_named || self.address.login.is_none() || self.token.lock().await.is_some();
+        if is_open { Ok(()) } else { self.log_in().await }
     }
 
     async fn log_in(&self) -> Result<()> {
@@ -177,6 +191,33 @@ impl Etcd {
         let found = answer.responses.into_iter().filter_map(|response| response.range).flat_map(|range| range.kvs);
         Ok((revision(answer.header), found.collect()))
     }
+}
+
+/// Reads the files of an address.
+fn certificates(files: &Tls) -> Result<ClientTlsConfig> {
+    let read = |file: &Path| std::fs::read(file).map_err(|error| unusable(file, &error.to_string()));
+    let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(&files.ca)?));
+    if let Some((cert, key)) = &files.own {
+        tls = tls.identity(Identity::from_pem(read(cert)?, read(key)?));
+    }
+    Ok(tls)
+}
+
+fn unusable(file: &Path, found: &str) -> Problem {
+    let message = "the certificates for etcd cannot be used";
+    Problem::new(ErrorKind::Missing, "settings.certificate_unusable", message)
+        .place(file.display().to_string())
+        .found(found.to_owned())
+        .expected("a PEM file that this user can read")
+}
+
+/// The cause at the bottom: what is above it only says that something failed.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
 }
 
 fn operation(request: message::Request) -> RequestOp {
@@ -251,7 +292,7 @@ impl Source for Etcd {
         Ok(found)
     }
 
-    async fn commit(&self, writes: &[Write]) -> Result<i64> {
+    async fn commit(&self, writes: &[Write], mark: Option<i64>) -> Result<i64> {
         let compare = writes.iter().filter_map(|write| {
             let mod_revision = match write.expect {
                 Expect::Anything => return None,
@@ -261,6 +302,12 @@ impl Source for Etcd {
             let key = self.whole(&write.path);
             Some(Compare { result: 0, target: TARGET_MOD, key, mod_revision: Some(mod_revision) })
         });
+        let mark = mark.map(|revision| Compare {
+            result: 0,
+            target: TARGET_MOD,
+            key: self.whole(INSTALLATION),
+            mod_revision: Some(revision),
+        });
         let success = writes.iter().map(|write| {
             let key = self.whole(&write.path);
             operation(match &write.value {
@@ -268,7 +315,7 @@ impl Source for Etcd {
                 None => message::Request::Delete(DeleteRangeRequest { key }),
             })
         });
-        let request = TxnRequest { compare: compare.collect(), success: success.collect() };
+        let request = TxnRequest { compare: compare.chain(mark).collect(), success: success.collect() };
         let answer: TxnResponse = self.call(TXN, request).await?;
         if answer.succeeded {
             return Ok(revision(answer.header));
@@ -294,6 +341,7 @@ impl Source for Etcd {
             start_revision: after + 1,
             progress_notify: true,
         };
+        self.log_in_once().await?;
         // The call stays open as long as the stream of requests does.
         let requests = futures::stream::iter([WatchRequest { create: Some(create) }]).chain(futures::stream::pending());
         let request = self.request(requests).await;

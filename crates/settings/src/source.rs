@@ -72,12 +72,14 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// The entries of these paths.
     async fn get(&self, paths: &[String]) -> Result<BTreeMap<String, Entry>>;
 
-    /// Makes all of the changes or none, and returns the revision that made them. At most [`MOST_WRITES`] at once.
+    /// Makes all of the changes or none, and returns the revision that made them. At most [`MOST_WRITES`] at once. With
+    /// `mark` they are only made while [`INSTALLATION`] has this revision: whoever writes the mark anew can be sure that
+    /// no change from before, which may still be under way to the source, is made after that.
     ///
     /// # Errors
     /// `setting.changed_meanwhile` when an entry is not what was expected. After `settings.unreachable` the changes may
-    /// have been made all the same: read before going on.
-    async fn commit(&self, writes: &[Write]) -> Result<i64>;
+    /// have been made all the same, or be made later: write the mark anew and read before going on.
+    async fn commit(&self, writes: &[Write], mark: Option<i64>) -> Result<i64>;
 
     /// Deletes one key outside of the prefix by its whole name, if it still has this revision.
     ///

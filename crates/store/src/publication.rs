@@ -47,8 +47,8 @@ impl Published {
     }
 }
 
-/// Publishes in as few steps as the source takes; returns the last one's revision.
-pub(crate) async fn publish_all(source: &dyn Source, writes: &mut [Published]) -> Result<i64> {
+/// Publishes in as few steps as the source takes, each while the mark has this revision; returns the last one's revision.
+pub(crate) async fn publish_all(source: &dyn Source, writes: &mut [Published], mark: Option<i64>) -> Result<i64> {
     let mut revision = 0;
     for some in writes.chunks_mut(MOST_WRITES) {
         let one = |write: &Published| Write {
@@ -56,7 +56,7 @@ pub(crate) async fn publish_all(source: &dyn Source, writes: &mut [Published]) -
             value: write.after.clone(),
             expect: write.expect.map_or(Expect::Absent, Expect::Revision),
         };
-        let answer = source.commit(&some.iter().map(one).collect::<Vec<_>>()).await;
+        let answer = source.commit(&some.iter().map(one).collect::<Vec<_>>(), mark).await;
         let made = match &answer {
             Ok(revision) => Made::At(*revision),
             Err(problem) if problem.code == "setting.changed_meanwhile" => Made::No,
@@ -73,6 +73,6 @@ pub(crate) async fn revert(source: &dyn Source, writes: &[Published]) -> Result<
     let paths: Vec<String> = writes.iter().map(|write| write.path.clone()).collect();
     let live = source.get(&paths).await?;
     let mut back: Vec<Published> = writes.iter().filter_map(|write| write.back(live.get(&write.path))).collect();
-    publish_all(source, &mut back).await?;
+    publish_all(source, &mut back, None).await?;
     Ok(back.into_iter().map(|write| write.path).collect())
 }

@@ -15,7 +15,7 @@ use model::{ErrorKind, Problem, Result, WallTime, counted};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder};
 use settings::source::{Entry, INSTALLATION, path};
-use settings::{Owner, Scope, Source};
+use settings::{Expect, Owner, Scope, Source};
 use uuid::Uuid;
 
 use crate::connect::{Body, Store};
@@ -25,7 +25,7 @@ use crate::entity::{setting_change, setting_publication, setting_value};
 use crate::failure::{Failure, Work};
 use crate::killpoint::reach;
 use crate::lease::IncarnationId;
-use crate::publication::{Published, publish_all, revert};
+use crate::publication::{Made, Published, publish_all, revert};
 use crate::setting::scopes_of;
 
 /// How often a change is tried again that met another one.
@@ -131,14 +131,14 @@ impl Store {
         body: &impl Body<'env, T>,
     ) -> Result<T> {
         let planned = self.rehearse(whole, body).await?;
-        let mut writes = self.against(source, &planned).await?;
+        let (mut writes, mark) = self.against(source, &planned).await?;
         if writes.is_empty() {
             return self.commit(None, &planned, whole, None, body).await;
         }
         reach("settings.before-record");
         let id = Uuid::new_v4().to_string();
         self.running().insert(id.clone());
-        let done = self.recorded(source, &id, what, whole, &planned, &mut writes, body).await;
+        let done = self.recorded(source, &id, what, whole, &planned, &mut writes, mark, body).await;
         self.running().remove(&id);
         done
     }
@@ -152,11 +152,12 @@ impl Store {
         whole: Option<&str>,
         planned: &[Planned],
         writes: &mut [Published],
+        mark: Option<i64>,
         body: &impl Body<'env, T>,
     ) -> Result<T> {
         self.record_publication(id, what, writes).await?;
         reach("settings.after-record");
-        let failed = match publish_all(source, writes).await {
+        let failed = match publish_all(source, writes, mark).await {
             Ok(revision) => {
                 reach("settings.after-effect");
                 match self.commit(Some(id), planned, whole, Some(revision), body).await {
@@ -211,10 +212,10 @@ impl Store {
         }
     }
 
-    /// What of it the source does not hold yet, and with which expectation it is written.
-    async fn against(&self, source: &dyn Source, planned: &[Planned]) -> Result<Vec<Published>> {
+    /// What of it the source does not hold yet, and with which expectation it is written; and the revision of our mark.
+    async fn against(&self, source: &dyn Source, planned: &[Planned]) -> Result<(Vec<Published>, Option<i64>)> {
         if planned.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let mut paths: Vec<String> = planned.iter().map(|one| one.path.clone()).collect();
         paths.push(INSTALLATION.to_owned());
@@ -248,7 +249,7 @@ impl Store {
             let expect = entry.map(|entry| entry.revision);
             writes.push(Published::new(&one.path, value.cloned(), one.value.clone(), expect));
         }
-        Ok(writes)
+        Ok((writes, live.get(INSTALLATION).map(|mark| mark.revision)))
     }
 
     /// Whose tree the source holds.
@@ -377,6 +378,10 @@ impl Store {
         row: setting_publication::Model,
         own: Option<&[Published]>,
     ) -> Result<TakenBack> {
+        // A write whose answer is lost may still be under way, and arrive after it was looked for here.
+        if own.is_none_or(|own| own.iter().any(|write| write.made == Made::Maybe)) {
+            self.renew_mark(source).await?;
+        }
         let paths = match own {
             Some(own) => revert(source, own).await?,
             None => revert(source, &json::<Vec<Published>>("publication of settings", &row.writes)?).await?,
@@ -391,6 +396,21 @@ impl Store {
         })
         .await?;
         Ok(TakenBack { what: row.what, paths })
+    }
+
+    /// Writes our mark anew, so that no change that was begun before can be made any more.
+    async fn renew_mark(&self, source: &dyn Source) -> Result<()> {
+        let own = self.installation().await?;
+        for _ in 0..TRIES {
+            let live = source.get(&[INSTALLATION.to_owned()]).await?;
+            // A tree that is not ours is not written to; whoever began to write into it was not allowed to.
+            let Some(mark) = live.get(INSTALLATION).filter(|mark| mark.value == own) else { return Ok(()) };
+            match source.commit(&[self.mark(Expect::Revision(mark.revision)).await?], None).await {
+                Err(problem) if problem.code == "setting.changed_meanwhile" => {}
+                other => return other.map(drop),
+            }
+        }
+        Err(moved())
     }
 
     /// Records of changes that are under way, or were left behind.

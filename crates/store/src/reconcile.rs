@@ -178,14 +178,14 @@ impl Store {
         if standing != Standing::Empty {
             return Ok(standing);
         }
-        match source.commit(&[self.mark(Expect::Absent).await?]).await {
+        match source.commit(&[self.mark(Expect::Absent).await?], None).await {
             Ok(_) => Ok(Standing::Ours),
             Err(problem) if problem.code == "setting.changed_meanwhile" => self.standing(source).await,
             Err(problem) => Err(problem),
         }
     }
 
-    async fn mark(&self, expect: Expect) -> Result<Write> {
+    pub(crate) async fn mark(&self, expect: Expect) -> Result<Write> {
         Ok(Write { path: INSTALLATION.into(), value: Some(self.installation().await?), expect })
     }
 
@@ -254,7 +254,7 @@ impl Store {
                 Step::Publish { key, value, owner, expect, why } => {
                     let Some(scope) = scopes.get(key) else { continue };
                     let write = Write { path: path(*scope, key), value: Some(value.clone()), expect: *expect };
-                    let revision = match source.commit(&[write]).await {
+                    let revision = match source.commit(&[write], None).await {
                         Ok(revision) => revision,
                         Err(problem) if problem.code == "setting.changed_meanwhile" => continue,
                         Err(problem) => return Err(problem),
@@ -266,7 +266,7 @@ impl Store {
                 }
                 Step::Remove { path, source_revision } => {
                     let expect = Expect::Revision(*source_revision);
-                    match source.commit(&[Write { path: path.clone(), value: None, expect }]).await {
+                    match source.commit(&[Write { path: path.clone(), value: None, expect }], None).await {
                         Ok(_) => told.push(format!("deleted, for it is gone here: {path}")),
                         Err(problem) if problem.code == "setting.changed_meanwhile" => {}
                         Err(problem) => return Err(problem),
@@ -365,7 +365,7 @@ impl Store {
             for (path, revision) in settings::judge::stray_paths(&sides.view(source.place())) {
                 if is_meant(&path) {
                     source
-                        .commit(&[Write { path: path.clone(), value: None, expect: Expect::Revision(revision) }])
+                        .commit(&[Write { path: path.clone(), value: None, expect: Expect::Revision(revision) }], None)
                         .await?;
                     gone.push(path);
                 }
@@ -436,7 +436,7 @@ impl Store {
         }
         let marker = snapshot.entries.get(INSTALLATION);
         let expect = marker.map_or(Expect::Absent, |marker| Expect::Revision(marker.revision));
-        source.commit(&[self.mark(expect).await?]).await?;
+        source.commit(&[self.mark(expect).await?], None).await?;
         Ok(())
     }
 

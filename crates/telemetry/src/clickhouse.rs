@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use model::{DataTime, ErrorKind, Problem, Result, WallTime};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
 use crate::{Group, Present, Query, Signal, Stream, Trait};
 
@@ -19,18 +21,62 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ABSENT: [&str; 2] = ["60", "81"];
 
 /// A database of a ClickHouse server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClickHouse {
     agent: ureq::Agent,
     base: String,
     database: String,
+    login: Option<Login>,
 }
+
+/// It has no debug form: it holds a password.
+#[derive(Clone)]
+struct Login {
+    user: String,
+    password: String,
+}
+
+const FORM: &str = "`clickhouse://[USER:PASSWORD@]HOST:PORT/DATABASE[?tls=true|?ca=FILE]`, the port being that of HTTP";
 
 /// What a statement is asked with.
 #[derive(Default)]
 struct Question {
     sql: String,
     parameters: Vec<(String, String)>,
+}
+
+fn malformed(what: &str) -> Problem {
+    let message = "the address of the telemetry's database cannot be read";
+    Problem::new(ErrorKind::Invalid, "telemetry.address_malformed", message).found(what.to_owned()).expected(FORM)
+}
+
+/// The certificates of a PEM file.
+fn trusted(file: &Path) -> Result<RootCerts> {
+    let unusable = |found: String| {
+        let message = "the certificates for ClickHouse cannot be used";
+        Problem::new(ErrorKind::Missing, "telemetry.certificate_unusable", message)
+            .place(file.display().to_string())
+            .found(found)
+            .expected("a PEM file with certificates that this user can read")
+    };
+    let pem = std::fs::read(file).map_err(|error| unusable(error.to_string()))?;
+    let items = ureq::tls::parse_pem(&pem).collect::<std::result::Result<Vec<_>, _>>();
+    let items = items.map_err(|error| unusable(error.to_string()))?;
+    let certificates = items.into_iter().filter_map(|item| match item {
+        PemItem::Certificate(certificate) => Some(certificate),
+        _ => None,
+    });
+    let certificates: Vec<Certificate<'static>> = certificates.collect();
+    match certificates.as_slice() {
+        [] => Err(unusable("no certificate".to_owned())),
+        some => Ok(RootCerts::new_with_certs(some)),
+    }
+}
+
+impl std::fmt::Debug for ClickHouse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ClickHouse").field(&self.place()).finish()
+    }
 }
 
 impl Question {
@@ -43,30 +89,54 @@ impl Question {
 }
 
 impl ClickHouse {
-    /// `clickhouse://HOST:PORT/DATABASE`. Nothing is sent yet.
+    /// `clickhouse://[USER:PASSWORD@]HOST:PORT/DATABASE`. With `?tls=true` it has to have a certificate that a public
+    /// authority signs, with `?ca=FILE` one that those in a PEM file sign. Nothing is sent yet.
     ///
     /// # Errors
-    /// `telemetry.address_malformed`.
+    /// `telemetry.address_malformed`; the address is not repeated, for it may hold a password.
+    /// `telemetry.certificate_unusable`.
     pub fn open(address: &str) -> Result<Self> {
-        let parts = address.strip_prefix("clickhouse://").and_then(|rest| rest.split_once('/'));
+        let rest = address.strip_prefix("clickhouse://").ok_or_else(|| malformed("another scheme"))?;
+        // A password may hold any of `@/?`; the host comes after the last `@`.
+        let (login, rest) = match rest.rsplit_once('@') {
+            None => (None, rest),
+            Some((login, rest)) => {
+                let (user, password) = login.split_once(':').ok_or_else(|| malformed("a user without a password"))?;
+                (Some(Login { user: user.to_owned(), password: password.to_owned() }), rest)
+            }
+        };
+        let (rest, roots) = match rest.split_once('?') {
+            None => (rest, None),
+            Some((rest, "tls=true")) => (rest, Some(RootCerts::WebPki)),
+            Some((rest, query)) => {
+                let file = query.strip_prefix("ca=").filter(|file| !file.is_empty() && !file.contains('&'));
+                (
+                    rest,
+                    Some(trusted(Path::new(
+                        file.ok_or_else(|| malformed("other parameters than `tls=true` or `ca`"))?,
+                    ))?),
+                )
+            }
+        };
+        let parts = rest.split_once('/');
         let right = parts.filter(|(host, database)| {
             let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             host.contains(':') && !host.contains(char::is_whitespace) && !database.is_empty() && is_name(database)
         });
-        let Some((host, database)) = right else {
-            let message = "the address of the telemetry's database cannot be read";
-            return Err(Problem::new(ErrorKind::Invalid, "telemetry.address_malformed", message)
-                .found(format!("`{address}`"))
-                .expected("`clickhouse://HOST:PORT/DATABASE`, the port being that of HTTP"));
-        };
-        let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
+        let (host, database) = right.ok_or_else(|| malformed("no host, port and database"))?;
+        let mut config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
+        let scheme = if roots.is_some() { "https" } else { "http" };
+        if let Some(roots) = roots {
+            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        }
         let agent = ureq::Agent::new_with_config(config.build());
-        Ok(Self { agent, base: format!("http://{host}/"), database: database.to_owned() })
+        Ok(Self { agent, base: format!("{scheme}://{host}/"), database: database.to_owned(), login })
     }
 
-    /// Its address.
+    /// Its address, without a login.
     pub fn place(&self) -> String {
-        format!("clickhouse://{}{}", self.base.trim_start_matches("http://"), self.database)
+        let (_, host) = self.base.split_once("://").unwrap_or_default();
+        format!("clickhouse://{host}{}", self.database)
     }
 
     /// The rows of an answer; none when what is asked for is not there yet.
@@ -75,6 +145,10 @@ impl ClickHouse {
         request = request.query("default_format", "JSONEachRow");
         for (name, value) in &question.parameters {
             request = request.query(name, value);
+        }
+        if let Some(Login { user, password }) = &self.login {
+            // In headers and not in the address, which servers on the way write down.
+            request = request.header("X-ClickHouse-User", user).header("X-ClickHouse-Key", password);
         }
         let unreachable = |error: ureq::Error| {
             Problem::new(ErrorKind::Unavailable, "telemetry.unreachable", "ClickHouse does not answer")
@@ -263,6 +337,8 @@ fn answer(question: &mut Question, signal: Signal, wanted: Trait, attributes_of:
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write as _};
+
     use super::*;
 
     #[test]
@@ -274,6 +350,52 @@ mod tests {
         {
             assert_eq!(ClickHouse::open(wrong).unwrap_err().code, "telemetry.address_malformed", "{wrong}");
         }
+        for wrong in [
+            "clickhouse://me:pa55@ch:x y/otel",
+            "clickhouse://me:pa55@ch:1/otel?tls=false&pa55=1",
+            "x://me:pa55@ch:1/o",
+        ] {
+            let problem = ClickHouse::open(wrong).unwrap_err();
+            assert!(
+                problem.code == "telemetry.address_malformed" && !format!("{problem:?}").contains("pa55"),
+                "{problem:?}"
+            );
+        }
+        let right = ClickHouse::open("clickhouse://me:p/?@a55@ch:8443/otel?tls=true").unwrap();
+        assert_eq!((right.base.as_str(), right.place().as_str()), ("https://ch:8443/", "clickhouse://ch:8443/otel"));
+        assert_eq!(format!("{right:?}"), "ClickHouse(\"clickhouse://ch:8443/otel\")");
+        let missing = ClickHouse::open("clickhouse://ch:8443/otel?ca=/no/such.pem").unwrap_err();
+        assert_eq!(missing.code, "telemetry.certificate_unusable");
+    }
+
+    /// What ClickHouse's HTTP interface takes a login from, and how it says that it is wrong:
+    /// <https://clickhouse.com/docs/interfaces/http>.
+    #[test]
+    fn a_login_is_sent_in_headers_and_told_nowhere() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut text = Vec::new();
+            while !text.ends_with(b"GROUP BY namespace") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                text.push(byte[0]);
+            }
+            let answer = "HTTP/1.1 403 Forbidden\r\nX-ClickHouse-Exception-Code: 516\r\nConnection: close\r\nContent-Length: 46\r\n\r\n";
+            let words = "Code: 516. DB::Exception: Authentication faile";
+            stream.write_all(format!("{answer}{words}").as_bytes()).unwrap();
+            String::from_utf8(text).unwrap()
+        });
+        let problem = ClickHouse::open(&format!("clickhouse://me:pa55@{address}/otel")).unwrap().present().unwrap_err();
+        let asked = server.join().unwrap().to_lowercase();
+        assert!(
+            asked.contains("\r\nx-clickhouse-user: me\r\n") && asked.contains("\r\nx-clickhouse-key: pa55\r\n"),
+            "{asked}"
+        );
+        assert!(!asked.lines().next().unwrap().contains("pa55"), "{asked}");
+        let told = format!("{problem:?}");
+        assert!(problem.code == "telemetry.refused" && told.contains("516") && !told.contains("pa55"), "{told}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use crate::loopback::{Answer, Loopback, Request};
@@ -88,9 +89,17 @@ impl ChartRepository {
     /// # Panics
     /// When there is no temporary folder.
     pub fn start() -> Self {
+        Self::start_for("")
+    }
+
+    /// One that answers only who logs in with this `USER:PASSWORD`.
+    ///
+    /// # Panics
+    /// As [`ChartRepository::start`].
+    pub fn start_for(login: &str) -> Self {
         let folder = tempfile::tempdir().expect("there is a temporary folder");
-        let root = folder.path().to_owned();
-        let server = Loopback::start(move |request| file(&root, &request));
+        let (root, login) = (folder.path().to_owned(), login.to_owned());
+        let server = Loopback::start(move |request| denied(&login, &request).unwrap_or_else(|| file(&root, &request)));
         Self { folder, server }
     }
 
@@ -119,6 +128,13 @@ impl ChartRepository {
     }
 }
 
+/// The answer to whoever did not log in as they must (RFC 7617).
+fn denied(login: &str, request: &Request) -> Option<Answer> {
+    let right = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login));
+    let is_open = login.is_empty() || request.login == right;
+    (!is_open).then(|| Answer::new(401).header("WWW-Authenticate", "Basic realm=\"charts\""))
+}
+
 fn file(root: &Path, request: &Request) -> Answer {
     let name = request.path.rsplit('/').next().unwrap_or_default();
     match fs::read(root.join(name)) {
@@ -139,6 +155,8 @@ struct Contents {
 /// A registry as far as `helm push` and `helm pull` need one.
 pub struct ChartRegistry {
     server: Loopback,
+    /// `USER:PASSWORD`; empty when everybody may.
+    login: String,
 }
 
 impl Default for ChartRegistry {
@@ -149,10 +167,18 @@ impl Default for ChartRegistry {
 
 impl ChartRegistry {
     pub fn start() -> Self {
+        Self::start_for("")
+    }
+
+    /// One that answers only who logs in with this `USER:PASSWORD`.
+    pub fn start_for(login: &str) -> Self {
         let contents = Arc::new(Mutex::new(Contents::default()));
-        let server =
-            Loopback::start(move |request| contents.lock().expect("no handler panics with the lock").answer(request));
-        Self { server }
+        let wanted = login.to_owned();
+        let server = Loopback::start(move |request| {
+            let answer = |request| contents.lock().expect("no handler panics with the lock").answer(request);
+            denied(&wanted, &request).unwrap_or_else(|| answer(request))
+        });
+        Self { server, login: login.to_owned() }
     }
 
     /// Where charts are pushed to and pulled from: `oci://HOST:PORT/charts`.
@@ -166,6 +192,11 @@ impl ChartRegistry {
         let home = tempfile::tempdir().expect("there is a temporary folder");
         let file = home.path().join("chart.tgz");
         fs::write(&file, archive).expect("files can be written");
+        if !self.login.is_empty() {
+            let login = base64::engine::general_purpose::STANDARD.encode(&self.login);
+            let logins = serde_json::json!({"auths": {self.server.address.to_string(): {"auth": login}}});
+            fs::write(home.path().join("registry.json"), logins.to_string()).expect("files can be written");
+        }
         run(helm, home.path(), &["push", &file.to_string_lossy(), &self.url(), "--plain-http"]);
     }
 }
@@ -249,13 +280,24 @@ impl Contents {
         }
     }
 
-    fn tags(&mut self, name: &str, _: &str, _: Request) -> Answer {
-        let tags: Vec<&str> = self.tags.iter().filter(|(of, _)| of == name).map(|(_, tag)| tag.as_str()).collect();
+    /// Few tags at once, so that every list has pages.
+    fn tags(&mut self, name: &str, _: &str, request: Request) -> Answer {
+        const PAGE: usize = 2;
+        let mut tags: Vec<&str> = self.tags.iter().filter(|(of, _)| of == name).map(|(_, tag)| tag.as_str()).collect();
         if tags.is_empty() {
             return Answer::new(404);
         }
+        tags.sort_unstable();
+        let last = request.query.get("last").map_or("", String::as_str);
+        tags.retain(|tag| *tag > last);
+        let more = tags.len() > PAGE;
+        tags.truncate(PAGE);
         let body = serde_json::json!({"name": name, "tags": tags}).to_string();
-        Answer::new(200).header("Content-Type", "application/json").body(body)
+        let answer = Answer::new(200).header("Content-Type", "application/json").body(body);
+        match tags.last().filter(|_| more) {
+            Some(last) => answer.header("Link", format!("</v2/{name}/tags/list?n={PAGE}&last={last}>; rel=\"next\"")),
+            None => answer,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::mariadb::{Client, Server};
 use crate::not_run;
 use crate::watched::Paused;
@@ -49,6 +50,22 @@ impl Database {
         }
     }
 
+    /// A MariaDB server of its own that takes `user` over TLS alone; the address is without the TLS parameters.
+    ///
+    /// # Panics
+    /// As [`Database::mariadb`].
+    pub fn guarded(test: &str, tls: &Certificates, user: &str, password: &str) -> Option<Self> {
+        match Server::guarded(tls, user, password) {
+            Ok((server, port)) => {
+                let address = server.database();
+                let (name, _) = parts_of(&address);
+                let url = format!("mysql://{user}:{password}@127.0.0.1:{port}/{name}");
+                Some(Self { kind: "MariaDB", url, _folder: None, alone: Some(server) })
+            }
+            Err(reason) => absent(test, reason),
+        }
+    }
+
     /// Runs SQL in it, as somebody does who does not go through the product: MariaDB only.
     ///
     /// # Panics
@@ -61,8 +78,7 @@ impl Database {
     }
 
     fn parts(&self) -> (&str, &str) {
-        let address = self.url.strip_prefix("mysql://root@localhost/").expect("a database of MariaDB");
-        address.split_once("?socket=").expect("the tests' servers have a socket")
+        parts_of(&self.url)
     }
 
     /// Whoever writes into this table waits until the guard goes; readers do not: MariaDB only.
@@ -81,6 +97,12 @@ impl Database {
     pub fn pause(&self) -> Paused {
         self.alone.as_ref().expect("a server of its own").pause()
     }
+}
+
+/// The name of a database, and the socket of its server.
+fn parts_of(url: &str) -> (&str, &str) {
+    let address = url.strip_prefix("mysql://root@localhost/").expect("a database of MariaDB");
+    address.split_once("?socket=").expect("the tests' servers have a socket")
 }
 
 fn absent(test: &str, reason: &'static str) -> Option<Database> {

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::certificates::Certificates;
+use crate::gate::Gate;
 use crate::not_run;
 use crate::process::until;
 use crate::watched::{Paused, Watched, find};
@@ -17,6 +19,8 @@ const ABSENT: &str = "etcd is not installed (`apt-get install etcd-server etcd-c
 #[derive(Debug)]
 struct Server {
     host: String,
+    /// What `etcdctl` is told besides.
+    access: Vec<String>,
     trees: AtomicU32,
     watched: Watched,
 }
@@ -56,6 +60,31 @@ impl Etcd {
         Server::start().map(|server| Self::of(Own::Alone(server))).or_else(|| absent(test))
     }
 
+    /// A server of its own that speaks TLS alone, wants a certificate of its clients, and a login.
+    ///
+    /// # Panics
+    /// As [`Etcd::shared`].
+    pub fn guarded(test: &str, certificates: &Certificates, user: &str, password: &str) -> Option<Self> {
+        let Some(server) = Server::start_with(Some(certificates)) else { return absent(test) };
+        let mut etcd = Self::of(Own::Alone(server));
+        etcd.ctl(&["user", "add", &format!("root:{password}")]);
+        etcd.ctl(&["user", "grant-role", "root", "root"]);
+        etcd.ctl(&["user", "add", &format!("{user}:{password}")]);
+        etcd.ctl(&["role", "add", "settings"]);
+        etcd.ctl(&["role", "grant-permission", "settings", "--prefix=true", "readwrite", "/"]);
+        etcd.ctl(&["user", "grant-role", user, "settings"]);
+        etcd.ctl(&["auth", "enable"]);
+        if let Own::Alone(server) = &mut etcd.server {
+            server.access.push(format!("--user=root:{password}"));
+        }
+        Some(etcd)
+    }
+
+    /// `HOST:PORT`.
+    pub fn host(&self) -> &str {
+        &self.server.get().host
+    }
+
     fn of(server: Own) -> Self {
         let (host, number) = {
             let server = server.get();
@@ -63,6 +92,13 @@ impl Etcd {
         };
         let prefix = format!("/aegis/test{number}");
         Self { url: format!("etcd://{host}{prefix}"), prefix, server }
+    }
+
+    /// A network before the server, and the address of this tree through it.
+    pub fn behind_gate(&self) -> (Gate, String) {
+        let gate = Gate::before(&self.server.get().host);
+        let url = format!("etcd://{}{}", gate.host(), self.prefix);
+        (gate, url)
     }
 
     /// `etcdctl` with these arguments: its standard output.
@@ -130,15 +166,20 @@ fn absent(test: &str) -> Option<Etcd> {
 impl Server {
     /// `None` when it is not installed.
     fn start() -> Option<Self> {
-        let (program, _client) = find("etcd").zip(find("etcdctl"))?;
-        // Ports cannot be reserved, so another program may take them first: then with others.
-        (0..5).find_map(|_| Self::try_start(&program)).or_else(|| panic!("etcd is installed and does not start"))
+        Self::start_with(None)
     }
 
-    fn try_start(program: &std::path::Path) -> Option<Self> {
+    fn start_with(tls: Option<&Certificates>) -> Option<Self> {
+        let (program, _client) = find("etcd").zip(find("etcdctl"))?;
+        // Ports cannot be reserved, so another program may take them first: then with others.
+        (0..5).find_map(|_| Self::try_start(&program, tls)).or_else(|| panic!("etcd is installed and does not start"))
+    }
+
+    fn try_start(program: &std::path::Path, tls: Option<&Certificates>) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("aegis-etcd-").tempdir().expect("a temporary folder").keep();
         let [client, peer] = free_ports();
-        let (client_url, peer_url) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let (client_url, peer_url) = (format!("{scheme}://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
         let pairs = [
             ("--data-dir", folder.join("data").display().to_string()),
             ("--listen-client-urls", client_url.clone()),
@@ -153,8 +194,20 @@ impl Server {
         let mut arguments: Vec<String> = pairs.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect();
         // A test's server never has to survive the loss of power.
         arguments.push("--unsafe-no-fsync".into());
+        let mut access = vec![format!("--endpoints={scheme}://127.0.0.1:{client}")];
+        if let Some(certificates) = tls {
+            let (ca, (server, server_key)) = (certificates.ca(), certificates.server());
+            let (own, own_key) = certificates.client();
+            for (flag, file) in [("--trusted-ca-file", &ca), ("--cert-file", &server), ("--key-file", &server_key)] {
+                arguments.push(format!("{flag}={}", file.display()));
+            }
+            arguments.push("--client-cert-auth".into());
+            for (flag, file) in [("--cacert", &ca), ("--cert", &own), ("--key", &own_key)] {
+                access.push(format!("{flag}={}", file.display()));
+            }
+        }
         let watched = Watched::start(program, &folder, &arguments);
-        let server = Self { host: format!("127.0.0.1:{client}"), trees: AtomicU32::new(0), watched };
+        let server = Self { host: format!("127.0.0.1:{client}"), access, trees: AtomicU32::new(0), watched };
         let answers = until("etcd answers or ends", START, || {
             if server.watched.has_ended() {
                 return Some(false);
@@ -167,12 +220,12 @@ impl Server {
 
     fn ctl(&self, arguments: &[&str]) -> std::io::Result<std::process::Output> {
         let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").arg(format!("--endpoints=http://{}", self.host)).args(arguments);
+        command.env("ETCDCTL_API", "3").args(&self.access).args(arguments);
         command.stdin(Stdio::null()).output()
     }
 }
 
-fn free_ports() -> [u16; 2] {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("a bound socket has an address").port())
 }

@@ -13,9 +13,15 @@ pub(crate) struct Request {
     /// Without the query.
     pub path: String,
     pub query: HashMap<String, String>,
+    /// As it was written.
+    pub raw_query: String,
+    /// `Host`.
+    pub host: String,
     pub body: Vec<u8>,
     /// `Content-Type`.
     pub kind: String,
+    /// `Authorization`.
+    pub login: String,
 }
 
 /// What is answered.
@@ -118,9 +124,12 @@ fn serve(stream: TcpStream, handler: &Handler) -> std::io::Result<()> {
     let request = Request {
         method: method.clone(),
         path: path.to_owned(),
+        raw_query: query.to_owned(),
+        host: headers.remove("host").unwrap_or_default(),
         query: query.split('&').filter_map(pair).collect(),
         body,
         kind: headers.remove("content-type").unwrap_or_default(),
+        login: headers.remove("authorization").unwrap_or_default(),
     };
     let answer = handler(request);
     let mut stream = stream;

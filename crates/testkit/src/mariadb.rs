@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use nix::unistd::{Uid, User, chown};
 
+use crate::certificates::Certificates;
+use crate::etcd::free_ports;
 use crate::process::until;
 use crate::watched::{Watched, find};
 
@@ -38,7 +40,37 @@ impl Server {
     /// A server of the caller's own, which it may stop for a while.
     pub(crate) fn own() -> Result<Self, &'static str> {
         let programs = find("mariadbd").zip(find("mariadb-install-db"));
-        programs.map(|(server, installer)| Self::start(&server, &installer)).ok_or(ABSENT)
+        programs
+            .map(|(server, installer)| Self::start(&server, &installer, &["--skip-networking".into()]))
+            .ok_or(ABSENT)
+    }
+
+    /// A server that takes `user` over the network as well, over TLS alone; with its port.
+    pub(crate) fn guarded(tls: &Certificates, user: &str, password: &str) -> Result<(Self, u16), &'static str> {
+        let programs = find("mariadbd").zip(find("mariadb-install-db"));
+        let (server, installer) = programs.ok_or(ABSENT)?;
+        let [port] = free_ports();
+        let (pem, key) = tls.server();
+        let network = [
+            "--bind-address=127.0.0.1".to_owned(),
+            // Whoever comes over the network is nobody of this machine.
+            "--skip-name-resolve".to_owned(),
+            format!("--port={port}"),
+            format!("--ssl-ca={}", tls.ca().display()),
+            format!("--ssl-cert={}", pem.display()),
+            format!("--ssl-key={}", key.display()),
+        ];
+        if let Some(account) = account() {
+            // It reads its key as the user that it runs as.
+            tls.give_to(&account);
+        }
+        let server = Self::start(&server, &installer, &network);
+        server
+            .run(&format!(
+                "CREATE USER '{user}'@'%' IDENTIFIED BY '{password}' REQUIRE SSL; GRANT ALL ON *.* TO '{user}'@'%'"
+            ))
+            .expect("a fresh server makes users");
+        Ok((server, port))
     }
 
     /// Stands still, as a server does that cannot be reached, until the guard goes.
@@ -46,7 +78,7 @@ impl Server {
         self.watched.pause()
     }
 
-    fn start(server: &Path, installer: &Path) -> Self {
+    fn start(server: &Path, installer: &Path, network: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("aegis-mariadb-").tempdir().expect("a temporary folder");
         // The watcher removes the folder, since nothing of this process may be left to do it.
         let folder = folder.keep();
@@ -58,7 +90,7 @@ impl Server {
         let as_user = user.map(|user| format!("--user={}", user.name));
         install(installer, &folder, as_user.as_deref());
         let socket = folder.join("socket");
-        let watched = watch(server, &folder, &socket, as_user.as_deref());
+        let watched = watch(server, &folder, &socket, as_user.as_deref(), network);
         let found = Self { socket, databases: AtomicU32::new(0), watched };
         until("MariaDB answers", START, || found.run("SELECT 1").ok());
         found
@@ -143,14 +175,13 @@ fn install(installer: &Path, folder: &Path, user: Option<&str>) {
     assert!(output.status.success(), "MariaDB was not set up: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Watched {
+fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>, network: &[String]) -> Watched {
     let mut arguments: Vec<String> = vec!["--no-defaults".into()];
     arguments.extend(user.map(str::to_owned));
     arguments.push(format!("--datadir={}", folder.join("data").display()));
     arguments.push(format!("--socket={}", socket.display()));
     arguments.push(format!("--tmpdir={}", folder.display()));
     let constant = [
-        "--skip-networking",
         "--skip-log-bin",
         "--performance-schema=OFF",
         "--innodb-buffer-pool-size=64M",
@@ -163,5 +194,6 @@ fn watch(server: &Path, folder: &Path, socket: &Path, user: Option<&str>) -> Wat
         "--max-connections=500",
     ];
     arguments.extend(constant.map(str::to_owned));
+    arguments.extend_from_slice(network);
     Watched::start(server, folder, &arguments)
 }

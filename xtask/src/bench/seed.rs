@@ -18,7 +18,7 @@ const BAR_MS: f64 = 100.0;
 const SAMPLES: usize = 15;
 
 /// The public seed, from the folder that tests are given.
-fn public_seed() -> Result<PathBuf> {
+pub fn public_seed() -> Result<PathBuf> {
     let shared = std::env::var_os("AEGIS_SHARED").map_or_else(|| tools::root().join("../shared"), PathBuf::from);
     let folder = shared.join("seeds/public-prod");
     let folder = folder.canonicalize().with_context(|| format!("{}: the public seed", folder.display()))?;

@@ -94,6 +94,20 @@ pub(super) const RULES: &[Rule] = &[
         judge: text::developer_names,
     },
     Rule {
+        code: "chart.address_two_schemes",
+        severity: Severity::Error,
+        message: "an address begins with two schemes, as when a chart puts one before a value that has its own",
+        fix: "give the value without a scheme: HOST:PORT",
+        judge: text::doubled_schemes,
+    },
+    Rule {
+        code: "chart.collector_receives_nothing",
+        severity: Severity::Error,
+        message: "a collector is configured without receivers, so it does not start or sees nothing",
+        fix: "set the receivers in the values; a chart that takes a file of its own ignores one from elsewhere",
+        judge: text::empty_receivers,
+    },
+    Rule {
         code: "chart.developer_storage",
         severity: Severity::Warning,
         message: "a storage class is the default of a developer's cluster",

@@ -98,6 +98,64 @@ fn shown(text: &str) -> String {
     format!("a text of {} characters", text.chars().count())
 }
 
+pub(super) fn doubled_schemes(scene: &Scene<'_>) -> Judged {
+    let mut spots = Vec::new();
+    for manifest in scene.manifests {
+        let mut all = Vec::new();
+        texts(&manifest.body, "", &mut all);
+        for (path, text) in all {
+            if let Some(twice) = doubled_scheme(text) {
+                spots.push(Spot::new(manifest, path, format!("`{twice}` in {}", shown(text))));
+            }
+        }
+    }
+    Ok(spots)
+}
+
+/// The beginning of an address with two schemes. `jdbc:mysql://` is one, and so is what is behind a path.
+fn doubled_scheme(text: &str) -> Option<&str> {
+    text.match_indices("://").find_map(|(at, separator)| {
+        let scheme = |end: usize| text[..end].rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+        let after = at + separator.len();
+        let length = text[after..].find(|c: char| !c.is_ascii_alphanumeric())?;
+        let begin = scheme(at);
+        let is_twice = begin < at && length > 0 && text[after + length..].starts_with(separator);
+        is_twice.then(|| &text[begin..after + length + separator.len()])
+    })
+}
+
+/// A collector's configuration, wherever it stands: a mapping with `service.pipelines`.
+pub(super) fn empty_receivers(scene: &Scene<'_>) -> Judged {
+    let mut spots = Vec::new();
+    for manifest in scene.manifests.iter().filter(|manifest| manifest.kind == "ConfigMap") {
+        let mut all = Vec::new();
+        texts(&manifest.body["data"], "data", &mut all);
+        for (path, text) in all.into_iter().filter(|(_, text)| text.contains("pipelines")) {
+            // What is no mapping is no configuration of a collector.
+            let Ok(config) = serde_saphyr::from_str::<Value>(text) else { continue };
+            let Some(pipelines) = config["service"]["pipelines"].as_object() else { continue };
+            if is_empty(&config["receivers"]) {
+                spots.push(Spot::new(manifest, format!("{path}: receivers"), "none"));
+            }
+            let idle = pipelines.iter().filter(|(_, pipeline)| is_empty(&pipeline["receivers"]));
+            spots.extend(
+                idle.map(|(name, _)| {
+                    Spot::new(manifest, format!("{path}: service.pipelines.{name}.receivers"), "none")
+                }),
+            );
+        }
+    }
+    Ok(spots)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        other => other.is_null(),
+    }
+}
+
 pub(super) fn developer_storage(scene: &Scene<'_>) -> Judged {
     let mut spots = Vec::new();
     for manifest in scene.manifests {
@@ -135,6 +193,13 @@ mod tests {
             ("/Userspace", "/Users"),
         ] {
             assert!(!holds(text, name), "{text}");
+        }
+        for text in ["http://http://collector:4317", "x=grpc://http://c", "http://https://a/b"] {
+            assert!(doubled_scheme(text).is_some(), "{text}");
+        }
+        for text in ["jdbc:mysql://db", "http://a/?to=http://b", "http://a,http://b", "://", "http://", "http://web://"]
+        {
+            assert_eq!(doubled_scheme(text).is_some(), text == "http://web://", "{text}");
         }
         assert!(is_registry("localhost:5000/a:1") && is_registry("127.0.0.1/a") && !is_registry("localhost.example/a"));
         assert!(!is_registry("localhost"));

@@ -130,7 +130,7 @@ fn an_archive_is_kept_by_its_digest_and_compared_whenever_it_is_used() {
 
     assert_eq!(charts.read(&digest).unwrap(), bytes);
     assert_eq!(charts.state(&digest), Kept::Whole(bytes.len() as u64));
-    let file = charts.file(&digest);
+    let file = folder.path().join(format!("{digest}.tgz"));
     let mut changed = bytes.clone();
     changed[20] ^= 1;
     fs::write(&file, &changed).unwrap();

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod archives;
+mod bucket;
 mod fetching;
+mod logins;
 mod rendering;
 
 use std::path::PathBuf;

@@ -45,6 +45,12 @@ fn found([manifests, neighbour]: &[Vec<Manifest>; 2]) -> (Vec<(String, Severity)
     (codes.collect(), words)
 }
 
+/// A collector with these receivers, and these in its pipeline.
+fn collector(receivers: &str, used: &str) -> Value {
+    let config = format!("receivers: {receivers}\nservice:\n  pipelines:\n    traces: {{receivers: {used}}}\n");
+    json!({"kind": "ConfigMap", "metadata": {"name": "collector"}, "data": {"collector.yaml": config}})
+}
+
 #[test]
 fn each_rule_finds_what_it_is_for_and_nothing_else() {
     let image = "mirror.local/hub/shop/web:1.2.3";
@@ -113,6 +119,17 @@ fn each_rule_finds_what_it_is_for_and_nothing_else() {
             container(json!({"env": [{"name": "OTLP", "value": "http://host.docker.internal:4317"}]})),
             "env[OTLP].value",
         ),
+        (
+            "chart.address_two_schemes",
+            container(json!({"env": [{"name": "OTLP", "value": "http://http://collector:4317"}]})),
+            "`http://http://` in `http://http://collector:4317`",
+        ),
+        ("chart.collector_receives_nothing", json!({"more": [collector("{}", "[otlp]")]}), "collector.yaml: receivers"),
+        (
+            "chart.collector_receives_nothing",
+            json!({"more": [collector("{otlp: {}}", "[]")]}),
+            "service.pipelines.traces.receivers",
+        ),
         ("chart.developer_storage", json!({"more": [claim]}), "`standard`"),
         ("chart.image_never_pulled", container(json!({"imagePullPolicy": "Never"})), "imagePullPolicy"),
         ("chart.host_port", container(json!({"ports": [{"containerPort": 80, "hostPort": 8080}]})), "hostPort 8080"),
@@ -144,6 +161,8 @@ fn each_rule_finds_what_it_is_for_and_nothing_else() {
             container(json!({"env": [{"name": "SELF", "value": "http://localhost:8080"}]})),
             json!({"pod": {"volumes": [{"name": "v", "secret": {"secretName": "x", "optional": true}}]}}),
             json!({"pod": {"nodeSelector": {"kubernetes.io/arch": "amd64"}}}),
+            json!({"more": [collector("{otlp: {}}", "[otlp]")]}),
+            container(json!({"env": [{"name": "DB", "value": "jdbc:mysql://db:3306/shop?from=http://web"}]})),
         ] {
             assert_eq!(found(&manifests(&values).unwrap()).0, [], "{values}");
         }

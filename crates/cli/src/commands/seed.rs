@@ -116,6 +116,8 @@ pub enum Command {
         #[arg(long, value_name = "CODE")]
         system: Option<String>,
     },
+    /// What the folder that the server watches would still change; exits 5 when there is something
+    Watched,
     /// How far each value of the applied seed has come; exits 5 while something is old
     Proof(ProofArguments),
     /// Seeds that were applied, newest first
@@ -170,6 +172,7 @@ pub fn run(command: Command, session: &Session) -> Done {
         Command::Plan { from, system, charts, .. } => plan(&from, system, charts, session),
         Command::Apply(arguments) => apply(*arguments, session),
         Command::Drift { system } => drift(system, session),
+        Command::Watched => watched(session),
         Command::Proof(arguments) => prove(&arguments, session),
         Command::History => {
             let client = session.client()?;
@@ -342,6 +345,26 @@ fn drift(system: Option<String>, session: &Session) -> Done {
         session.out.document(&reply)?;
     }
     Ok(different(reply.drift.is_empty()))
+}
+
+fn watched(session: &Session) -> Done {
+    let seen = session.client()?.seed_watched()?;
+    match session.out.format {
+        Format::Table => {
+            session.out.write(&show::changes_text(&seen.changes))?;
+            let (folder, auto) = (&seen.folder, seen.auto.as_str());
+            session.out.say(format!("{folder} ({auto}), read {}", seen.read_at));
+            if let Some(revision) = seen.applied {
+                session.out.say(format!("revision {revision} applied the rest"));
+            }
+            if let Some(problem) = &seen.problem {
+                session.out.say(problem);
+            }
+        }
+        Format::Ndjson => session.out.lines(&seen.changes)?,
+        Format::Json | Format::Yaml => session.out.document(&seen)?,
+    }
+    Ok(different(seen.changes.is_empty() && seen.problem.is_none()))
 }
 
 fn prove(arguments: &ProofArguments, session: &Session) -> Done {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testkit::process::{Daemon, Site, until};
-use testkit::{ChartFiles, Database, Etcd, Tool, tool};
+use testkit::{ChartFiles, Cut, Database, Etcd, Tool, tool};
 
 use crate::doctor::until_healthy;
 use crate::round::{self, text};
@@ -21,21 +21,21 @@ struct Verb {
     arguments: &'static [&'static str],
     /// One that it writes when other things of it are written.
     table: &'static str,
-    /// Whether it changes what is published.
-    publishes: bool,
+    /// A key that it changes where settings are published, if it changes any.
+    key: Option<&'static str>,
 }
 
-const fn verb(arguments: &'static [&'static str], table: &'static str, publishes: bool) -> Verb {
-    Verb { arguments, table, publishes }
+const fn verb(arguments: &'static [&'static str], table: &'static str, key: Option<&'static str>) -> Verb {
+    Verb { arguments, table, key }
 }
 
 const VERBS: &[Verb] = &[
-    verb(&["system", "register", "--name", "hs"], "seed_objects", true),
-    verb(&["system", "unregister", "--name", "sn", "--yes"], "setting_values", true),
-    verb(&["seed", "apply", "seed", "--yes"], "seed_objects", true),
-    verb(&["settings", "set", WARMUP, "9"], "setting_changes", true),
-    verb(&["pedestal", "version", "retire", "ts", "1.1.0", "--yes"], "container_versions", false),
-    verb(&["pedestal", "chart", "push", "--name", "ts", "--tgz", "chart.tgz"], "charts", false),
+    verb(&["system", "register", "--name", "hs"], "seed_objects", Some("injection.system.hs.count")),
+    verb(&["system", "unregister", "--name", "sn", "--yes"], "setting_values", Some("injection.system.sn.count")),
+    verb(&["seed", "apply", "seed", "--yes"], "seed_objects", Some("injection.system.ts.count")),
+    verb(&["settings", "set", WARMUP, "9"], "setting_changes", Some(WARMUP)),
+    verb(&["pedestal", "version", "retire", "ts", "1.1.0", "--yes"], "container_versions", None),
+    verb(&["pedestal", "chart", "push", "--name", "ts", "--tgz", "chart.tgz"], "charts", None),
 ];
 
 /// Everything that the verbs change.
@@ -64,7 +64,7 @@ fn a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_rest
     let test = "a_database_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart";
     let (Some(database), Some(etcd)) = (Database::mariadb_alone(test), Etcd::shared(test)) else { return };
     let Some(helm) = tool(test, Tool::Helm4) else { return };
-    let (site, mut daemon) = installation(&database, &etcd, &helm);
+    let (site, mut daemon) = installation(&database.url, &etcd.url, &helm);
     let before = present(&site, &etcd);
     for Verb { arguments, table, .. } in VERBS {
         for is_gone_at_once in [true, false] {
@@ -88,9 +88,9 @@ fn etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart() 
     let test = "etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart";
     let (Some(database), Some(etcd)) = (Database::mariadb(test), Etcd::alone(test)) else { return };
     let Some(helm) = tool(test, Tool::Helm4) else { return };
-    let (site, mut daemon) = installation(&database, &etcd, &helm);
+    let (site, mut daemon) = installation(&database.url, &etcd.url, &helm);
     let before = present(&site, &etcd);
-    for Verb { arguments, .. } in VERBS.iter().filter(|verb| verb.publishes) {
+    for Verb { arguments, .. } in VERBS.iter().filter(|verb| verb.key.is_some()) {
         let paused = etcd.pause();
         told(&site, arguments, "settings.unreachable", &format!("{arguments:?}"));
         drop(paused);
@@ -102,7 +102,7 @@ fn etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart() 
     }
     // What publishes nothing does without.
     let paused = etcd.pause();
-    for Verb { arguments, .. } in VERBS.iter().filter(|verb| !verb.publishes) {
+    for Verb { arguments, .. } in VERBS.iter().filter(|verb| verb.key.is_none()) {
         site.ctl(arguments).ok();
     }
     drop(paused);
@@ -110,6 +110,54 @@ fn etcd_gone_in_a_verb_is_told_nothing_of_it_is_there_and_it_needs_no_restart() 
     every_verb_works(&site);
     assert!(daemon.poll().is_none(), "it is the same process");
     daemon.stop();
+}
+
+#[test]
+fn etcd_gone_in_the_middle_of_a_verb_leaves_nothing_of_it_behind() {
+    let test = "etcd_gone_in_the_middle_of_a_verb_leaves_nothing_of_it_behind";
+    let (Some(database), Some(etcd)) = (Database::mariadb(test), Etcd::shared(test)) else { return };
+    let Some(helm) = tool(test, Tool::Helm4) else { return };
+    let (gate, settings) = etcd.behind_gate();
+    let (site, mut daemon) = installation(&database.url, &settings, &helm);
+    let before = present(&site, &etcd);
+    for Verb { arguments, key, .. } in VERBS {
+        let Some(key) = key else { continue };
+        for cut in [Cut::Before, Cut::After, Cut::Late] {
+            let what = format!("{arguments:?}, cut: {cut:?}");
+            gate.cut(&written(key), cut);
+            told(&site, arguments, "settings.unreachable", &what);
+            gate.until_cut();
+            if cut == Cut::Late {
+                // The rest of the network works: what became of the change is decided before its message arrives.
+                until_as(&site, &etcd, &before, &format!("{what}, before it arrives"));
+            }
+            gate.open();
+            until_as(&site, &etcd, &before, &what);
+            until_healthy(&site, &what);
+            assert_eq!(present(&site, &etcd), before, "{what}");
+        }
+    }
+    every_verb_works(&site);
+    assert_ne!(present(&site, &etcd), before);
+    assert!(daemon.poll().is_none(), "it is the same process");
+    daemon.stop();
+}
+
+/// Waits until everything is again as it was.
+#[track_caller]
+fn until_as(site: &Site, etcd: &Etcd, before: &[Value], what: &str) {
+    let start = Instant::now();
+    while present(site, etcd) != before && start.elapsed() < SOON {}
+    for (now, before) in present(site, etcd).iter().zip(before) {
+        assert_eq!(now, before, "{what}");
+    }
+}
+
+/// What of a message of etcd's protocol says that this key is written: the key of a comparison, and the tag of the revision
+/// that it is compared with. Who only reads the key sends no comparison.
+fn written(key: &str) -> Vec<u8> {
+    const MOD_REVISION: u8 = 6 << 3;
+    [key.as_bytes(), &[MOD_REVISION]].concat()
 }
 
 /// A verb that is told in time that somebody does not answer.
@@ -129,9 +177,9 @@ fn every_verb_works(site: &Site) {
 }
 
 /// An installation with everything that the verbs need.
-fn installation(database: &Database, etcd: &Etcd, helm: &Path) -> (Site, Daemon) {
+fn installation(store: &str, settings: &str, helm: &Path) -> (Site, Daemon) {
     let site = Site::new();
-    let config = format!("store = \"{}\"\nsettings = \"{}\"\nanswer_seconds = 1\n", database.url, etcd.url);
+    let config = format!("store = \"{store}\"\nsettings = \"{settings}\"\nanswer_seconds = 1\n");
     let file = site.write("aegis.toml", &config);
     let daemon = site.serve(&["--config", file.to_str().unwrap()]);
     let archive = ChartFiles::new("trainticket", "0.4.6").with("templates/a.yaml", "").package(helm);

@@ -151,7 +151,7 @@ impl App {
     /// `helm.not_found`.
     fn helm(&self) -> Result<Helm> {
         let options = self.chart_options();
-        Helm::find(options.helm.as_deref(), options.limit)
+        Ok(Helm::find(options.helm.as_deref(), options.limit)?.with_logins(options.logins.clone()))
     }
 
     async fn fetch(&self, repository: &str, chart: &str, version: &str) -> Result<Fetched> {

@@ -7,6 +7,8 @@ pub mod live;
 mod proof;
 pub(super) use proof::number_of;
 pub mod rows;
+mod watched;
+pub use watched::WatchedSeed;
 
 use ::seed::{Change, Checked, Object, ObjectKind, Plan, Seed, State, field};
 use ::store::SeedLive;

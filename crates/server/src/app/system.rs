@@ -229,7 +229,7 @@ impl App {
             (Layer::Config, None) => "store: settings".to_owned(),
             (Layer::Config, Some(source)) => format!("store: settings, compared with {}", source.place()),
             (Layer::Database, _) => "store: containers, versions, revisions".to_owned(),
-            (Layer::Chart, _) => format!("store: charts, and {}", self.charts().folder().display()),
+            (Layer::Chart, _) => format!("store: charts, and {}", self.charts().place()),
             (Layer::Telemetry, _) => "store: telemetry contracts, and what the cluster can run".to_owned(),
         }
     }

@@ -3,7 +3,7 @@
 use api::chart::Lookup;
 use api::seed::{
     ApplyReply, ApplyRequest, DriftReply, ExportReply, PlanReply, PlanRequest, Proof, RestartReply, SeedQuery,
-    SeedRevision, SeedRevisionDetail,
+    SeedRevision, SeedRevisionDetail, Watched,
 };
 use api::{Envelope, ErrorData};
 use axum::Extension;
@@ -52,6 +52,12 @@ pub async fn show(State(app): State<App>, Segment(number): Segment) -> Answer<Se
 #[utoipa::path(get, path = "/seeds/drift", tag = "seeds", params(SeedQuery), responses((status = 200, body = Envelope<DriftReply>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn drift(State(app): State<App>, Params(query): Params<SeedQuery>) -> Answer<DriftReply> {
     Ok(Reply::ok(app.seed_drift(&query).await?))
+}
+
+/// What the watched folder would still change
+#[utoipa::path(get, path = "/seeds/watched", tag = "seeds", responses((status = 200, body = Envelope<Watched>), (status = 404, body = Envelope<ErrorData>)))]
+pub async fn watched(State(app): State<App>) -> Answer<Watched> {
+    Ok(Reply::ok(app.seed_watched()?))
 }
 
 /// How far each value of the applied seed has come

@@ -37,10 +37,11 @@ fn world(helm: &Path, repository: &ChartRepository) -> World {
 fn options(helm: &Path, repository: &ChartRepository) -> impl FnOnce(&Path) -> ChartOptions {
     let (helm, to) = (helm.to_owned(), repository.url());
     move |folder| ChartOptions {
-        folder: folder.join("charts"),
+        place: folder.join("charts").into(),
         helm: Some(helm),
         limit: Duration::from_secs(60),
         mirrors: Mirrors::new(vec![Mirror { from: REPOSITORY.into(), to, plain_http: false, transparent: false }]),
+        logins: chart::Logins::default(),
         platforms: Vec::new(),
     }
 }
@@ -263,6 +264,13 @@ fn a_chart_is_installed_by_hand_and_never_under_a_run() {
     let installed = client.install_chart("ts", &InstallRequest { despite_findings: true, ..from.clone() }).unwrap();
     assert_eq!((installed.release.chart_version.as_str(), installed.check.state), ("0.5.0", CheckState::Failed));
     assert!(installed.steps.iter().any(|step| step.contains("the next run in this slot replaces it")));
+    assert_eq!(client.releases("ts").unwrap().len(), 2);
+    // Once more is the same release, not a name that is in use.
+    let again = InstallRequest { slot: Some(1), ..InstallRequest::default() };
+    for _ in 0..2 {
+        let installed = client.install_chart("ts", &again).unwrap();
+        assert_eq!((installed.release.namespace.as_str(), installed.release.ready), ("ts1", true));
+    }
     assert_eq!(client.releases("ts").unwrap().len(), 2);
     let unpublished = InstallRequest { version: Some("0.5.1".into()), ..from.clone() };
     assert_eq!(code(client.install_chart("ts", &unpublished)), "chart.version_not_found");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use api::setting::{ChangeQuery, SetRequest};
 use api::system::{Layer, LayerState, SystemDetail};
 use client::Failure;
+use serde_json::json;
 
 use crate::world::{World, files, own_seed, request};
 
@@ -27,7 +28,7 @@ fn a_seed_fills_five_layers_once_and_again_only_by_force() {
     assert_eq!(client.systems(api::PageQuery::default()).unwrap().pagination.total, 0, "a dry run stores nothing");
 
     let report = client.register(&wanted).unwrap();
-    assert_eq!(report.writes.len(), plan.writes.len());
+    assert_eq!(json!(report.writes), json!(plan.writes), "what was foretold is what was done");
     let detail = client.system("ts").unwrap();
     for (layer, expect) in Layer::ALL.into_iter().zip([
         LayerState::Ok,

@@ -199,6 +199,38 @@ fn a_values_file_is_the_one_that_the_seed_has() {
     assert_eq!(values(&client, "ts"), json!({"a": "x", "web": {"port": 9090}}));
 }
 
+/// A seed is what is installed: nothing in it is filled in on the way, also where it looks like a variable.
+#[test]
+fn a_placeholder_is_a_text_like_any_other() {
+    let world = World::start();
+    let client = world.client();
+    let lines = "{key: url, default_value: \"${URL}\"}, {key: node, default_value: \"$(NODE_IP):4317\"}, {key: home, \
+                 default_value: \"$HOME\"}";
+    apply(&client, &seed(&[("ts", &[("1.0.0", false, lines)])]));
+    assert_eq!(values(&client, "ts"), json!({"url": "${URL}", "node": "$(NODE_IP):4317", "home": "$HOME"}));
+}
+
+/// Many values are one change, and cost little more than few.
+#[test]
+fn six_hundred_values_are_applied_at_once_and_not_one_by_one() {
+    let world = World::start();
+    let client = world.client();
+    let lines = |of: &str| {
+        let lines: Vec<String> = (0..600).map(|n| format!("{{key: k{n}, default_value: \"{of}{n}\"}}")).collect();
+        lines.join(", ")
+    };
+    for of in ["old", "new"] {
+        let files = seed(&[("ts", &[("1.0.0", false, &lines(of))])]);
+        let start = std::time::Instant::now();
+        let applied = apply(&client, &files).applied;
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+        assert!(applied.len() >= 600, "{}", applied.len());
+        let values = values(&client, "ts");
+        assert_eq!((values.as_object().unwrap().len(), &values["k599"]), (600, &json!(format!("{of}599"))));
+        assert!(!apply(&client, &files).changed);
+    }
+}
+
 /// Registering again changes what is declared and nothing of what was decided or of when it began.
 #[test]
 fn a_second_registration_keeps_when_a_system_began_and_that_it_is_disabled() {

@@ -52,10 +52,11 @@ impl World {
     pub fn start() -> Self {
         // Nothing is fetched by most of this suite; a program that is not there says so.
         Self::start_with(|folder| ChartOptions {
-            folder: folder.join("charts"),
+            place: folder.join("charts").into(),
             helm: Some(folder.join("no-helm")),
             limit: Duration::from_secs(30),
             mirrors: chart::Mirrors::default(),
+            logins: chart::Logins::default(),
             platforms: Vec::new(),
         })
     }

@@ -19,15 +19,17 @@ async fn changes_are_compared_made_together_and_watched_from_any_revision() {
     let source = Etcd::open(&etcd.url, TIMEOUT).unwrap();
     let empty = source.snapshot().await.unwrap();
     assert!(empty.entries.is_empty());
-    let first =
-        source.commit(&[put("global/a", "1", Expect::Absent), put("global/b", "2", Expect::Absent)]).await.unwrap();
+    let first = source
+        .commit(&[put("global/a", "1", Expect::Absent), put("global/b", "2", Expect::Absent)], None)
+        .await
+        .unwrap();
     assert_eq!(etcd.get("global/b").as_deref(), Some("2"), "another tool reads what was written");
 
     // One of two is not as expected: neither is made.
     let wrong = [put("global/a", "5", Expect::Revision(first)), put("global/b", "5", Expect::Absent)];
-    assert_eq!(source.commit(&wrong).await.unwrap_err().code, "setting.changed_meanwhile");
+    assert_eq!(source.commit(&wrong, None).await.unwrap_err().code, "setting.changed_meanwhile");
     etcd.put("global/a", "3");
-    let stale = source.commit(&[put("global/a", "4", Expect::Revision(first))]).await.unwrap_err();
+    let stale = source.commit(&[put("global/a", "4", Expect::Revision(first))], None).await.unwrap_err();
     assert_eq!(stale.code, "setting.changed_meanwhile");
     let both = source.get(&["global/a".into(), "global/b".into(), "global/c".into()]).await.unwrap();
     assert_eq!(
@@ -35,7 +37,7 @@ async fn changes_are_compared_made_together_and_watched_from_any_revision() {
         [("global/a", "3"), ("global/b", "2")]
     );
     let gone = Write { path: "global/b".into(), value: None, expect: Expect::Revision(first) };
-    source.commit(&[gone]).await.unwrap();
+    source.commit(&[gone], None).await.unwrap();
 
     // A watch that starts late misses nothing.
     let mut watch = source.watch(first).await.unwrap();
@@ -83,13 +85,13 @@ async fn a_revision_that_was_compacted_away_is_told_and_a_snapshot_goes_on() {
 async fn an_etcd_that_stands_still_is_told_in_time_and_used_again_when_it_goes_on() {
     let Some(etcd) = testkit::Etcd::alone("an_etcd_that_stands_still_is_told_in_time") else { return };
     let source = Etcd::open(&etcd.url, TIMEOUT).unwrap();
-    let before = source.commit(&[put("global/a", "1", Expect::Absent)]).await.unwrap();
+    let before = source.commit(&[put("global/a", "1", Expect::Absent)], None).await.unwrap();
     let mut watch = source.watch(before).await.unwrap();
     let paused = etcd.pause();
     let start = Instant::now();
     for problem in [
         source.snapshot().await.map(|_| ()).unwrap_err(),
-        source.commit(&[put("global/b", "1", Expect::Absent)]).await.map(|_| ()).unwrap_err(),
+        source.commit(&[put("global/b", "1", Expect::Absent)], None).await.map(|_| ()).unwrap_err(),
         // A silent watch notices it as well.
         watch.next().await.map(|_| ()).unwrap_err(),
     ] {

@@ -226,8 +226,8 @@ impl Source for Late {
         seen
     }
 
-    async fn commit(&self, writes: &[Write]) -> model::Result<i64> {
-        self.etcd.commit(writes).await
+    async fn commit(&self, writes: &[Write], mark: Option<i64>) -> model::Result<i64> {
+        self.etcd.commit(writes, mark).await
     }
 
     async fn discard(&self, name: &str, revision: i64) -> model::Result<()> {

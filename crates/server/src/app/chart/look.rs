@@ -4,10 +4,14 @@ use ::chart::{Archive, Scene, Severity, check, render};
 use ::store::Version;
 use api::chart::{ChartFinding, ChartReport, CheckState, RenderCheck, VerifyRequest};
 use model::{Problem, Result, SystemCode};
+use sha2::{Digest, Sha256};
 
 use super::super::App;
 use super::super::release::{leaves, newest, release};
 use super::pedestal_versions;
+
+/// Most rendered charts that are remembered: those of a few versions of each system.
+const MOST_SEEN: usize = 64;
 
 impl App {
     /// # Errors
@@ -56,7 +60,38 @@ impl App {
         let (bytes, archive) = self.read_kept(digest).await?;
         let slots = first_slots(self.slot_count(stored).await?);
         let sight = Sight { code: &stored.code, version, bytes: &bytes, archive: &archive, slots };
-        Ok(Some(self.look(&sight).await?))
+        let Some(key) = self.seen_key(&sight) else { return Ok(Some(self.look(&sight).await?)) };
+        if let Some(known) = self.seen().lock().expect("no holder of this lock panics").get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let check = self.look(&sight).await?;
+        if check.state != CheckState::NotChecked {
+            let mut seen = self.seen().lock().expect("no holder of this lock panics");
+            if seen.len() >= MOST_SEEN {
+                seen.clear();
+            }
+            seen.insert(key, check.clone());
+        }
+        Ok(Some(check))
+    }
+
+    /// What a rendered chart depends on: the same again gives the same, so that it need not be rendered. `None` where there is
+    /// no program to ask.
+    fn seen_key(&self, sight: &Sight<'_>) -> Option<String> {
+        let helm = self.helm().ok()?;
+        let about = std::fs::metadata(helm.program()).ok()?;
+        // Mirror rules and platforms are those of this process.
+        let all = format!(
+            "{:?} {:?} {} {} {:?} {:?} {}",
+            helm.program(),
+            about.modified().ok()?,
+            about.len(),
+            sight.code,
+            sight.slots,
+            sight.version,
+            sight.archive.digest
+        );
+        Some(hex::encode(Sha256::digest(all)))
     }
 
     /// A version of a pedestal by its name, or the one that runs install.
