@@ -18,7 +18,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub enum Place {
     /// It is made when something is kept.
     Folder(PathBuf),
-    Bucket(Bucket),
+    Bucket(Box<Bucket>),
 }
 
 impl From<PathBuf> for Place {

@@ -302,7 +302,7 @@ impl Config {
         match &self.charts {
             Some(address) if address.starts_with(BUCKET) => {
                 let access = chart::BucketAccess::from_env();
-                Ok(chart::Place::Bucket(chart::Bucket::open(address, &access, self.answer())?))
+                Ok(chart::Place::Bucket(Box::new(chart::Bucket::open(address, &access, self.answer())?)))
             }
             Some(folder) => Ok(chart::Place::Folder(folder.into())),
             None => Ok(chart::Place::Folder(self.data.join("charts"))),

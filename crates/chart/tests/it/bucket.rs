@@ -16,7 +16,7 @@ fn access(endpoint: &str, secret: &str) -> BucketAccess {
 }
 
 fn charts(address: &str, access: &BucketAccess) -> Charts {
-    Charts::open(Place::Bucket(Bucket::open(address, access, Duration::from_secs(5)).unwrap()))
+    Charts::open(Place::Bucket(Box::new(Bucket::open(address, access, Duration::from_secs(5)).unwrap())))
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_bucket_that_refuses_or_does_not_answer_is_told_without_its_login() {
     let endpoint = format!("http://{}", silent.local_addr().unwrap());
     let bucket = Bucket::open("s3://team", &access(&endpoint, SECRET), Duration::from_millis(200)).unwrap();
     assert_eq!(bucket.probe().unwrap_err().code, "chart.bucket_unusable");
-    told(&Charts::open(Place::Bucket(bucket)), "no answer in time");
+    told(&Charts::open(Place::Bucket(Box::new(bucket))), "no answer in time");
     assert!(store.objects().is_empty());
 
     let open = |address: &str, access: &BucketAccess| Bucket::open(address, access, Duration::from_secs(1));
