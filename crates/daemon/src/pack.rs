@@ -8,26 +8,28 @@ mod score;
 
 use std::path::{Path, PathBuf};
 
-use datapack::rcaeval::{Import, Imported, cases, import};
+use datapack::csv_import::{csv_cases, import_csv, system_of};
+use datapack::rcaeval::{self, Import, Imported};
 use datapack::{Pack, name};
 use model::{ErrorKind, InjectionId, Problem, Result, Slot, SystemCode, counted};
 use serde_json::json;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Turn cases of another benchmark into labelled datapacks; prints one JSON line for each.
+    /// Turn cases of another benchmark, or exported datapacks, into labelled datapacks; prints one JSON line for each.
     Import {
         /// A case, or a folder of cases.
         folder: PathBuf,
         /// Layout of the cases.
-        #[arg(long, value_parser = ["rcaeval"])]
-        format: String,
+        #[arg(long)]
+        format: Layout,
         /// Folder of datapacks to publish into.
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
-        /// Short code of the system, the first part of the datapacks' names.
-        #[arg(long, value_name = "CODE", default_value = "rcaeval")]
-        system: String,
+        /// Short code of the system, the first part of the datapacks' names; `rcaeval`, or the system that was exported, by
+        /// default.
+        #[arg(long, value_name = "CODE")]
+        system: Option<String>,
     },
     /// Rank the suspects of one datapack with a built-in algorithm; prints one JSON document.
     Rank {
@@ -58,7 +60,9 @@ pub enum Command {
 
 pub fn run(command: Command) -> Result<()> {
     match command {
-        Command::Import { folder, format: _, to, system } => import_all(&folder, &to, &SystemCode::parse(&system)?),
+        Command::Import { folder, format, to, system } => {
+            import_all(&folder, format, &to, system.as_deref().map(SystemCode::parse).transpose()?.as_ref())
+        }
         Command::Rank { pack, algorithm, seed } => rank(&pack, &algorithm, seed),
         Command::Score(args) => score::run(&args),
         Command::Leaks { pack, forbid } => leaks(&pack, forbid),
@@ -71,24 +75,68 @@ pub fn run(command: Command) -> Result<()> {
     }
 }
 
-/// A case that cannot be imported does not keep the others from it; the first problem decides how the command ends.
-fn import_all(folder: &Path, to: &Path, system: &SystemCode) -> Result<()> {
-    let cases = cases(folder)?;
-    let mut failed: Vec<Problem> = Vec::new();
-    let mut number = InjectionId(1);
-    for case in &cases {
-        while to.join(name(&Slot::new(system.clone(), 0), number)).exists() {
-            number.0 += 1;
+/// A layout that can be imported.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum Layout {
+    /// Cases of RCAEval.
+    Rcaeval,
+    /// Datapacks that were exported as CSV.
+    Csv,
+}
+
+/// One thing to import.
+enum Source {
+    Case(rcaeval::Case),
+    Csv(PathBuf),
+}
+
+impl Source {
+    fn all(folder: &Path, layout: Layout) -> Result<Vec<Self>> {
+        Ok(match layout {
+            Layout::Rcaeval => rcaeval::cases(folder)?.into_iter().map(Self::Case).collect(),
+            Layout::Csv => csv_cases(folder)?.into_iter().map(Self::Csv).collect(),
+        })
+    }
+
+    fn folder(&self) -> &Path {
+        match self {
+            Self::Case(case) => &case.folder,
+            Self::Csv(folder) => folder,
         }
-        match import(case, &Import { system: system.clone(), number }, to) {
-            Ok((_, report)) => println!("{}", line(&report)?),
+    }
+
+    /// Under the first number that is free in the folder.
+    fn import(&self, system: Option<&SystemCode>, to: &Path) -> Result<Imported> {
+        let system = match (system, self) {
+            (Some(system), _) => system.clone(),
+            (None, Self::Case(_)) => SystemCode::parse("rcaeval")?,
+            (None, Self::Csv(folder)) => system_of(folder)?,
+        };
+        let slot = Slot::new(system.clone(), 0);
+        let free = (1..).map(InjectionId).find(|number| !to.join(name(&slot, *number)).exists());
+        let import = Import { system, number: free.expect("no folder has as many datapacks as there are numbers") };
+        let (_, report) = match self {
+            Self::Case(case) => rcaeval::import(case, &import, to)?,
+            Self::Csv(folder) => import_csv(folder, &import, to)?,
+        };
+        Ok(report)
+    }
+}
+
+/// A case that cannot be imported does not keep the others from it; the first problem decides how the command ends.
+fn import_all(folder: &Path, layout: Layout, to: &Path, system: Option<&SystemCode>) -> Result<()> {
+    let sources = Source::all(folder, layout)?;
+    let mut failed: Vec<Problem> = Vec::new();
+    for source in &sources {
+        match source.import(system, to) {
+            Ok(report) => println!("{}", line(&report)?),
             Err(problem) => {
-                eprintln!("{}: {problem}", case.folder.display());
+                eprintln!("{}: {problem}", source.folder().display());
                 failed.push(problem);
             }
         }
     }
-    eprintln!("imported {} of {}", cases.len() - failed.len(), counted(cases.len(), "case"));
+    eprintln!("imported {} of {}", sources.len() - failed.len(), counted(sources.len(), "case"));
     failed.into_iter().next().map_or(Ok(()), Err)
 }
 

@@ -4,7 +4,6 @@
 //! have written. The windows and the profile are those of `manifest.json`, the truth is that of `truth.json`. Times of
 //! traces are derived again.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use arrow::array::{Float64Builder, UInt64Builder};
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::{DataType, Field};
 use csv::StringRecord;
-use model::{ErrorKind, Problem, Result, Slot, Truth, Window};
+use model::{ErrorKind, Problem, Result, Slot, SystemCode, Truth, Window};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -25,7 +24,7 @@ use crate::disk::{corrupt, list, read};
 use crate::input::{InMemory, PackInput};
 use crate::manifest::{Manifest, check_truth};
 use crate::pack::{MANIFEST_FILE, Pack, TRUTH_FILE};
-use crate::rcaeval::{Import, Imported, malformed};
+use crate::rcaeval::{Import, Imported, malformed, table as malformed_table, there as is_there};
 use crate::schema::{Column, Kind, Signal};
 use crate::{Builder, INJECTION_FILE, K8S_FILE};
 
@@ -38,10 +37,7 @@ const BATCH_ROWS: usize = 8192;
 /// `import.folder_missing`, `import.no_case`.
 pub fn csv_cases(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_case = |folder: &Path| folder.join(MANIFEST_FILE).is_file() && folder.join(csv_name(FIRST)).is_file();
-    if !folder.is_dir() {
-        return Err(Problem::new(ErrorKind::Invalid, "import.folder_missing", "there is no such folder")
-            .place(folder.display().to_string()));
-    }
+    is_there(folder)?;
     if is_case(folder) {
         return Ok(vec![folder.to_owned()]);
     }
@@ -60,8 +56,8 @@ const FIRST: (Window, Signal) = (Window::Normal, Signal::Traces);
 /// Builds and publishes the pack in the folder `packs`. Under another name it is the pack that was exported.
 ///
 /// # Errors
-/// `import.file_missing`, `import.column_missing`, `import.cell_malformed`, `datapack.file_corrupt`,
-/// `datapack.truth_service_twice`, and what building refuses.
+/// `import.file_missing`, `import.table_malformed`, `import.column_missing`, `import.cell_malformed`,
+/// `datapack.file_corrupt`, `datapack.truth_service_twice`, and what building refuses.
 pub fn import_csv(case: &Path, import: &Import, packs: &Path) -> Result<(Pack, Imported)> {
     let manifest: Manifest = document(&case.join(MANIFEST_FILE))?;
     let truth: Truth = document(&case.join(TRUTH_FILE))?;
@@ -77,20 +73,16 @@ pub fn import_csv(case: &Path, import: &Import, packs: &Path) -> Result<(Pack, I
     let fault = input.injection.get("fault_type").and_then(Value::as_str).unwrap_or("none").to_owned();
     let service = input.truth.roots().join("+");
     let pack = Builder::new(packs, input)?.build(&source).map_err(Problem::from)?.publish()?;
-    let quality = &pack.manifest().content.quality;
-    let rows = |signal: &Signal| Window::BOTH.map(|window| quality.rows(window, *signal)).iter().sum();
-    let rows = BTreeMap::from_iter(Signal::SOURCED.iter().map(|signal| (*signal, rows(signal))));
-    let report = Imported {
-        pack: pack.name().to_owned(),
-        case: case.to_owned(),
-        service,
-        fault,
-        absent: rows.iter().filter(|(_, rows)| **rows == 0).map(|(signal, _)| *signal).collect(),
-        rows,
-        outside: 0,
-        skipped: Vec::new(),
-    };
+    let report = Imported::of(&pack, case, service, fault);
     Ok((pack, report))
+}
+
+/// The system whose pack was exported.
+///
+/// # Errors
+/// `import.file_missing`, `datapack.file_corrupt`.
+pub fn system_of(case: &Path) -> Result<SystemCode> {
+    Ok(document::<Manifest>(&case.join(MANIFEST_FILE))?.content.system)
 }
 
 fn csv_name((window, signal): (Window, Signal)) -> String {
@@ -140,8 +132,8 @@ fn input(case: &Path, import: &Import, manifest: &Manifest, truth: Truth) -> Res
 /// The rows of one file.
 fn table(path: &Path, signal: Signal) -> Result<Vec<RecordBatch>> {
     there(path)?;
-    let mut reader = csv::Reader::from_path(path).map_err(|error| corrupt(path, error))?;
-    let header = reader.headers().map_err(|error| corrupt(path, error))?.clone();
+    let mut reader = csv::Reader::from_path(path).map_err(malformed_table(path))?;
+    let header = reader.headers().map_err(malformed_table(path))?.clone();
     let columns = signal.table().columns;
     let places = columns.iter().map(|column| place(path, &header, columns, column)).collect::<Result<Vec<_>>>()?;
     let mut batches = Vec::new();
@@ -166,7 +158,7 @@ fn place(path: &Path, header: &StringRecord, columns: &[Column], column: &Column
 }
 
 fn some_records(path: &Path, reader: &mut csv::Reader<File>) -> Result<Vec<StringRecord>> {
-    reader.records().take(BATCH_ROWS).collect::<Result<_, _>>().map_err(|error| corrupt(path, error))
+    reader.records().take(BATCH_ROWS).collect::<Result<_, _>>().map_err(malformed_table(path))
 }
 
 /// The cells of one column.

@@ -19,8 +19,9 @@ mod records;
 mod wide;
 
 pub use export::Exported;
+pub(crate) use import::there;
 pub use import::{Case, Import, Imported, cases, import};
-pub(crate) use wide::malformed;
+pub(crate) use wide::{malformed, table};
 
 const INJECT_TIME: &str = "inject_time.txt";
 const METRICS: [&str; 5] = ["data.csv", "simple_metrics.csv", "metrics.csv", "metrics.parquet", "metrics.json"];

@@ -91,13 +91,35 @@ pub struct Imported {
     pub outside: u64,
     /// Columns of the metric table whose name has no service, which were left out.
     pub skipped: Vec<String>,
+    /// Cells of the metric table that are no finite number, which were left out.
+    pub not_finite: u64,
+}
+
+impl Imported {
+    pub(crate) fn of(pack: &Pack, case: &Path, service: String, fault: String) -> Self {
+        let quality = &pack.manifest().content.quality;
+        let rows = |signal: &Signal| Window::BOTH.map(|window| quality.rows(window, *signal)).iter().sum();
+        let rows = BTreeMap::from_iter(Signal::SOURCED.iter().map(|signal| (*signal, rows(signal))));
+        Self {
+            pack: pack.name().to_owned(),
+            case: case.to_owned(),
+            service,
+            fault,
+            absent: rows.iter().filter(|(_, rows)| **rows == 0).map(|(signal, _)| *signal).collect(),
+            rows,
+            outside: 0,
+            skipped: Vec::new(),
+            not_finite: 0,
+        }
+    }
 }
 
 /// The cases in a folder, which may be one itself.
 ///
 /// # Errors
-/// `import.no_case`, `import.truth_unknown`.
+/// `import.folder_missing`, `import.no_case`, `import.truth_unknown`.
 pub fn cases(folder: &Path) -> Result<Vec<Case>> {
+    there(folder)?;
     let mut found = Vec::new();
     collect(folder, 0, &mut found)?;
     if found.is_empty() {
@@ -106,6 +128,16 @@ pub fn cases(folder: &Path) -> Result<Vec<Case>> {
             .expected(format!("`<service>_<fault>/<run>/{INJECT_TIME}` beside {}", METRICS.join(" or "))));
     }
     found.into_iter().map(case).collect()
+}
+
+/// # Errors
+/// `import.folder_missing`.
+pub(crate) fn there(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(Problem::new(ErrorKind::Invalid, "import.folder_missing", "there is no such folder")
+        .place(folder.display().to_string()))
 }
 
 fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
@@ -150,28 +182,16 @@ pub fn import(case: &Case, import: &Import, packs: &Path) -> Result<(Pack, Impor
     let roots = case.roots(&data.services())?;
     let (source, outside) = data.source(&windows);
     let required = data.present();
-    let absent: Vec<Signal> = Signal::SOURCED.into_iter().filter(|signal| !required.contains(signal)).collect();
     let pack =
         Builder::new(packs, input(case, import, windows, Profile { required }, outside, &data.wide.skipped, roots))?
             .build(&source)
             .map_err(Problem::from)?
             .publish()?;
-    let quality = &pack.manifest().content.quality;
-    let rows = |signal: Signal| {
-        Window::BOTH
-            .map(|window| quality.window(window).signals.get(&signal).map_or(0, |found| found.rows))
-            .iter()
-            .sum()
-    };
     let report = Imported {
-        pack: pack.name().to_owned(),
-        case: case.folder.clone(),
-        service: case.service.clone(),
-        fault: case.fault.clone(),
-        rows: Signal::SOURCED.into_iter().map(|signal| (signal, rows(signal))).collect(),
-        absent,
         outside,
+        not_finite: data.wide.not_finite,
         skipped: data.wide.skipped,
+        ..Imported::of(&pack, &case.folder, case.service.clone(), case.fault.clone())
     };
     Ok((pack, report))
 }

@@ -8,9 +8,8 @@ use csv::StringRecord;
 use model::{ErrorKind, Problem, Result};
 use serde_json::json;
 
-use super::wide::malformed;
+use super::wide::{malformed, table};
 use super::{SPAN_KIND, SPAN_STATUS};
-use crate::disk::corrupt;
 use crate::schema::Signal;
 
 const KINDS: [&str; 6] = ["Unspecified", "Internal", "Server", "Client", "Producer", "Consumer"];
@@ -45,7 +44,7 @@ pub struct LogRow {
 }
 
 /// # Errors
-/// `import.column_missing`, `import.cell_malformed`, `import.id_malformed`, `datapack.file_corrupt`.
+/// `import.column_missing`, `import.cell_malformed`, `import.id_malformed`, `import.table_malformed`.
 pub fn spans(path: &Path) -> Result<Vec<SpanRow>> {
     let mut rows = Vec::new();
     let mut lines = Lines::open(path, &["traceID", "spanID", "serviceName", "startTime", "duration"])?;
@@ -70,7 +69,7 @@ pub fn spans(path: &Path) -> Result<Vec<SpanRow>> {
 }
 
 /// # Errors
-/// `import.column_missing`, `import.cell_malformed`, `datapack.file_corrupt`.
+/// `import.column_missing`, `import.cell_malformed`, `import.table_malformed`.
 pub fn logs(path: &Path) -> Result<Vec<LogRow>> {
     let mut rows = Vec::new();
     let mut lines = Lines::open(path, &["timestamp", "container_name", "message"])?;
@@ -95,8 +94,8 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn open(path: &'a Path, needed: &[&str]) -> Result<Self> {
-        let mut reader = csv::Reader::from_path(path).map_err(|error| corrupt(path, error))?;
-        let header = reader.headers().map_err(|error| corrupt(path, error))?.clone();
+        let mut reader = csv::Reader::from_path(path).map_err(table(path))?;
+        let header = reader.headers().map_err(table(path))?.clone();
         if let Some(missing) = needed.iter().find(|name| header.iter().all(|known| known != **name)) {
             return Err(Problem::new(ErrorKind::Invalid, "import.column_missing", "the file lacks a column")
                 .place(format!("{}: {missing}", path.display()))
@@ -107,7 +106,7 @@ impl<'a> Lines<'a> {
     }
 
     fn next(&mut self) -> Result<bool> {
-        self.reader.read_record(&mut self.record).map_err(|error| corrupt(self.path, error))
+        self.reader.read_record(&mut self.record).map_err(table(self.path))
     }
 
     /// Empty where there is no such column.

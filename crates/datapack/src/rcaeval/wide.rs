@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::TIME;
-use crate::disk::{corrupt, failed, read};
+use crate::disk::{corrupt, failed, failed_within, read};
 
 /// One value of one series.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,11 +32,14 @@ pub struct Wide {
     pub cells: Vec<Cell>,
     /// Columns whose name has no service.
     pub skipped: Vec<String>,
+    /// Cells that hold an infinite number, or one that is none where the file can tell that from an empty one.
+    pub not_finite: u64,
 }
 
 impl Wide {
     /// # Errors
-    /// `import.cell_malformed`, `import.time_missing`, `import.column_twice`, `datapack.file_corrupt`.
+    /// `import.cell_malformed`, `import.time_missing`, `import.column_twice`, `import.table_malformed`,
+    /// `datapack.file_corrupt`.
     pub fn read(path: &Path) -> Result<Self> {
         let mut wide = Self::default();
         match path.extension().and_then(|end| end.to_str()) {
@@ -64,17 +67,19 @@ impl Wide {
     fn push(&mut self, time: f64, column: usize, value: f64) {
         if value.is_finite() {
             self.cells.push(Cell { time, column, value });
+        } else {
+            self.not_finite += 1;
         }
     }
 
     fn csv(&mut self, path: &Path) -> Result<()> {
-        let mut reader = csv::Reader::from_path(path).map_err(|error| corrupt(path, error))?;
-        let header = reader.headers().map_err(|error| corrupt(path, error))?.clone();
+        let mut reader = csv::Reader::from_path(path).map_err(table(path))?;
+        let header = reader.headers().map_err(table(path))?.clone();
         let time_at = time_column(path, header.iter())?;
         let columns: Vec<Option<usize>> =
             header.iter().map(|name| if name == TIME { None } else { self.column(name) }).collect();
         for record in reader.records() {
-            let record = record.map_err(|error| corrupt(path, error))?;
+            let record = record.map_err(table(path))?;
             let line = record.position().map_or(0, csv::Position::line);
             // Some published files repeat their header among the rows.
             if record.get(time_at) == Some(TIME) {
@@ -155,6 +160,20 @@ fn time_column<'a>(path: &Path, names: impl Iterator<Item = &'a str>) -> Result<
             .found(names.iter().take(10).copied().collect::<Vec<_>>().join(", "))
             .expected("a column `time` with Unix seconds")
     })
+}
+
+/// What is wrong with the lines of a CSV file: bytes that are no text, a line of another length than the header.
+pub fn table(path: &Path) -> impl Fn(csv::Error) -> Problem + '_ {
+    move |error| {
+        if error.is_io_error() {
+            return failed_within(path)(error);
+        }
+        let line = error.position().map_or_else(String::new, |at| format!(":{}", at.line()));
+        Problem::new(ErrorKind::Invalid, "import.table_malformed", "a table cannot be read")
+            .place(format!("{}{line}", path.display()))
+            .found(error.to_string())
+            .expected("CSV in UTF-8, each line with as many cells as the header")
+    }
 }
 
 pub fn malformed(path: &Path, line: u64, column: &str, found: &str) -> Problem {

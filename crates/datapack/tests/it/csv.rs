@@ -87,7 +87,7 @@ fn what_is_wrong_with_the_files_is_named() {
         "datapack.row_outside_window",
         "abnormal_traces",
     );
-    spoiled(traces, &|_| replace(traces, &first, "1,2"), "datapack.file_corrupt", traces);
+    spoiled(traces, &|_| replace(traces, &first, "1,2"), "import.table_malformed", "abnormal_traces.csv:2");
     let histograms = "normal_metrics_histogram.csv";
     let place = "normal_metrics_histogram.csv:2: BucketCounts";
     spoiled(histograms, &|_| replace(histograms, "\"[", "\"[-1, "), "import.cell_malformed", place);

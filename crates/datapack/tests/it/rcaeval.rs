@@ -148,6 +148,21 @@ fn every_table_is_written_as_csv() {
     assert!(read("abnormal_metrics_histogram.csv").lines().nth(1).unwrap().contains(",3,2.5,\"[1, 2]\",[0.5],,2.5,2"));
 }
 
+fn append(file: &Path, bytes: &[u8]) {
+    let mut text = fs::read(file).unwrap();
+    text.extend_from_slice(bytes);
+    fs::write(file, text).unwrap();
+}
+
+#[test]
+fn cells_that_are_no_finite_number_are_counted() {
+    let root = tempdir().unwrap();
+    let folder = write_case(root.path(), "cart_cpu");
+    append(&folder.join("data.csv"), b"1700000120,inf,-inf,0.5,1.5,7\n");
+    let (_, report) = import(&cases(root.path()).unwrap()[0], &order(1), &root.path().join("packs")).unwrap();
+    assert_eq!((report.not_finite, report.rows[&Signal::Metrics]), (2, 4 * 121 - 1 - 2));
+}
+
 #[test]
 fn what_is_wrong_with_a_case_is_named() {
     let code = |damage: &dyn Fn(&Path)| {
@@ -194,6 +209,10 @@ fn what_is_wrong_with_a_case_is_named() {
         fs::write(folder.join("traces.csv"), few.join("\n")).unwrap();
     };
     assert_eq!(code(&ten), "datapack.too_few_root_spans");
+    // A line that is too short, and bytes that are no text.
+    assert_eq!(code(&|folder| append(&folder.join("data.csv"), b"1700000120,1\n")), "import.table_malformed");
+    assert_eq!(code(&|folder| append(&folder.join("logs.csv"), b"\xff,,,,,,,,\n")), "import.table_malformed");
+    assert_eq!(cases(Path::new("/nowhere/at/all")).unwrap_err().code, "import.folder_missing");
     let root = tempdir().unwrap();
     write_case(root.path(), "nobody_cpu");
     let found = cases(root.path()).unwrap();

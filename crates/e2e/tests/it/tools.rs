@@ -155,6 +155,12 @@ fn elsewhere_and_back(site: &Site, faulty: &str, control: &str) {
     assert!(!table.contains("NaN") && !table.contains(",,"));
     assert_eq!(export("rcaeval", "out").error()["code"], "export.not_written", "nothing is replaced");
     export("csv", "csv").ok();
+    let (exported, back) = (site.path().join("csv"), site.path().join("back"));
+    let (exported, back) = (exported.to_str().unwrap(), back.to_str().unwrap());
+    let report = site.aegis(&["datapack", "import", exported, "--format", "csv", "--to", back]).ok().json();
+    assert_eq!((&report["pack"], &report["service"]), (&json!("ts-000001"), &json!("ts-travel-service")), "{report:#}");
+    let board = site.aegis(&["datapack", "score", back, "--algorithm", "baro", "--format", "json"]).ok().json();
+    assert_eq!((&board["origin"], &board["funnel"]["scored"]), (&json!("imported"), &json!(1)), "{board:#}");
     let lines = fs::read_to_string(site.path().join("csv").join(faulty).join("normal_logs.csv")).unwrap();
     assert!(lines.starts_with("Timestamp,TimestampTime,TraceId,SpanId,"), "{}", &lines[..80]);
     let code = |format: &str| export(format, "no").error()["code"].as_str().unwrap().to_owned();
