@@ -1,5 +1,5 @@
 //! Nothing about a datapack gives its answer away: trivial classifiers that see metadata alone do as well as chance, and
-//! three planted leaks are found.
+//! planted leaks are found.
 //!
 //! The packs come in pairs, a faulty run and its control from the same environment, over families and services in equal
 //! numbers, submitted in a mixed order. The classifiers learn from some pairs of every family with every service and are judged
@@ -27,8 +27,9 @@ const SERVICES: usize = 4;
 /// Pairs of each family with each service, and how many of them are learnt from.
 const REPEATS: usize = 15;
 const LEARNT: usize = 2;
-/// Three questions to two classifiers each: all six intervals hold chance in 95 of 100 worlds without a leak.
-const CONFIDENCE: f64 = 1.0 - 0.05 / 6.0;
+/// Three questions to two classifiers each, and one to a third: all seven intervals hold chance in 95 of 100 worlds without a
+/// leak.
+const CONFIDENCE: f64 = 1.0 - 0.05 / 7.0;
 /// How far an interval may reach to each side.
 const WIDEST: f64 = 0.1;
 
@@ -47,6 +48,8 @@ struct Labelled {
     faulty: bool,
     family: String,
     service: String,
+    /// Of the service, among those that take part.
+    place: usize,
 }
 
 #[test]
@@ -63,10 +66,10 @@ fn metadata_alone_tells_neither_fault_nor_family_nor_service() {
     assert!(found.is_empty(), "metadata gives the answer away: {found:#?}");
 
     // Each leak is put into copies of the packs, and found.
-    for (what, plant) in LEAKS {
+    for (what, question, plant) in LEAKS {
         let planted: Vec<Metadata> = packs.iter().map(|pack| with_leak(pack, *plant)).collect();
         println!("with {what} planted:");
-        assert!(!red(&FAULT_OR_NONE, &packs, &planted).is_empty(), "{what} is not found");
+        assert!(!red(question, &packs, &planted).is_empty(), "{what} is not found");
     }
     println!("all in {:.0} s", began.elapsed().as_secs_f64());
 }
@@ -128,6 +131,7 @@ fn packs(site: &Site) -> Vec<Labelled> {
             faulty: index % 2 == 0,
             family: CAPABILITIES[family].to_owned(),
             service: points[&(family, service)].0.clone(),
+            place: service,
         }
     });
     labelled.collect()
@@ -156,25 +160,45 @@ fn points(site: &Site) -> BTreeMap<(usize, usize), (String, String)> {
     points
 }
 
-/// Puts a leak into the open part of a pack, which is faulty or not. Its files are links: what is changed is written anew.
-type Plant = fn(&Path, bool);
+/// Puts a leak into the open part of a pack. Its files are links: what is changed is written anew.
+type Plant = fn(&Path, &Labelled);
 
-const LEAKS: &[(&str, Plant)] = &[
-    ("a name", |open, faulty| {
-        if faulty {
+/// What is planted, and the question that it answers.
+const LEAKS: &[(&str, Question, Plant)] = &[
+    ("a name", FAULT_OR_NONE, |open, pack| {
+        if pack.faulty {
             std::fs::write(open.join("pod_kill.parquet"), b"").unwrap();
         }
     }),
-    ("an event", |open, faulty| {
-        let file = open.join("k8s.json");
-        let mut value: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        value["events"] = if faulty { json!([{"reason": "Killing"}]) } else { json!([]) };
-        std::fs::remove_file(&file).unwrap();
-        std::fs::write(&file, value.to_string()).unwrap();
+    ("an event", FAULT_OR_NONE, |open, pack| {
+        let events = if pack.faulty { json!([{"reason": "Killing"}]) } else { json!([]) };
+        edited(&open.join("k8s.json"), "events", events);
     }),
     // Both sides are written by the same writer: nothing but the count differs.
-    ("a row count", |open, faulty| fewer_rows(&open.join("normal_logs.parquet"), if faulty { 2 } else { 1 })),
+    ("half of the rows", FAULT_OR_NONE, |open, pack| {
+        rewritten(&open.join("normal_logs.parquet"), if pack.faulty { 50 } else { 100 }, 1);
+    }),
+    ("a twentieth of the rows", FAULT_OR_NONE, |open, pack| {
+        rewritten(&open.join("normal_logs.parquet"), if pack.faulty { 95 } else { 100 }, 1);
+    }),
+    // All four mean the same zone; controls have the usual one.
+    ("a word for the family", FAMILY, |open, pack| {
+        let zones = ["UTC", "GMT", "Zulu", "Etc/UTC"];
+        let family = CAPABILITIES.iter().position(|family| *family == pack.family).unwrap();
+        edited(&open.join("env.json"), "DB_TIMEZONE", json!(zones[if pack.faulty { family } else { 0 }]));
+    }),
+    ("a number of row groups for the service", SERVICE, |open, pack| {
+        let groups = if pack.faulty { 1 + pack.place } else { 1 };
+        rewritten(&open.join("normal_traces.parquet"), 100, groups);
+    }),
 ];
+
+fn edited(file: &Path, key: &str, value: Value) {
+    let mut whole: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    whole[key] = value;
+    std::fs::remove_file(file).unwrap();
+    std::fs::write(file, whole.to_string()).unwrap();
+}
 
 /// The metadata of a copy of the pack with a leak in it.
 fn with_leak(pack: &Labelled, plant: Plant) -> Metadata {
@@ -187,21 +211,25 @@ fn with_leak(pack: &Labelled, plant: Plant) -> Metadata {
         }
     }
     std::fs::hard_link(pack.folder.join("sha256sum.txt"), copy.join("sha256sum.txt")).unwrap();
-    plant(&copy.join("open"), pack.faulty);
+    plant(&copy.join("open"), pack);
     metadata::of(&copy)
 }
 
-/// Writes the first of so many parts of a file's rows.
-fn fewer_rows(file: &Path, parts: i64) {
+/// Writes the first so many hundredths of a file's rows, in so many row groups.
+fn rewritten(file: &Path, percent: i64, groups: usize) {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
     let (schema, rows) = (reader.schema().clone(), reader.metadata().file_metadata().num_rows());
-    let kept = usize::try_from(rows / parts).unwrap();
-    let batches: Vec<_> = reader.with_limit(kept).build().unwrap().map(Result::unwrap).collect();
+    let kept = usize::try_from(rows * percent / 100).unwrap();
+    let batches = reader.with_batch_size(kept.div_ceil(groups)).with_limit(kept).build().unwrap();
+    let batches: Vec<_> = batches.map(Result::unwrap).collect();
     std::fs::remove_file(file).unwrap();
     let mut writer = ArrowWriter::try_new(std::fs::File::create(file).unwrap(), schema, None).unwrap();
-    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    for batch in &batches {
+        writer.write(batch).unwrap();
+        writer.flush().unwrap();
+    }
     writer.close().unwrap();
 }
 
@@ -214,11 +242,11 @@ struct Question {
 
 const FAULT_OR_NONE: Question =
     Question { name: "fault or none", labels: 2, label: |pack| Some(if pack.faulty { "fault" } else { "none" }) };
-const QUESTIONS: [Question; 3] = [
-    FAULT_OR_NONE,
-    Question { name: "which family", labels: CAPABILITIES.len(), label: |pack| pack.faulty.then_some(&pack.family) },
-    Question { name: "which service", labels: SERVICES, label: |pack| pack.faulty.then_some(&pack.service) },
-];
+const FAMILY: Question =
+    Question { name: "which family", labels: CAPABILITIES.len(), label: |pack| pack.faulty.then_some(&pack.family) };
+const SERVICE: Question =
+    Question { name: "which service", labels: SERVICES, label: |pack| pack.faulty.then_some(&pack.service) };
+const QUESTIONS: [Question; 3] = [FAULT_OR_NONE, FAMILY, SERVICE];
 
 /// What is red: each classifier whose interval does not hold chance, or is too wide to say anything.
 fn red(question: &Question, packs: &[Labelled], features: &[Metadata]) -> Vec<String> {
@@ -228,9 +256,14 @@ fn red(question: &Question, packs: &[Labelled], features: &[Metadata]) -> Vec<St
         Some(Sample { pair: pack.pair, learnt: pack.learnt, features, label })
     };
     let samples: Vec<Sample<'_>> = packs.iter().zip(features).filter_map(sample).collect();
+    let mut judged: Vec<(&str, (f64, f64))> =
+        CLASSIFIERS.iter().map(|(name, learn)| (*name, judge(&samples, *learn))).collect();
+    // Only there the two of a pair have different labels.
+    if question.labels == 2 {
+        judged.push(("difference within the pair", judge_pairs(&samples)));
+    }
     let mut red = Vec::new();
-    for (name, learn) in CLASSIFIERS {
-        let (hits, n) = judge(&samples, *learn);
+    for (name, (hits, n)) in judged {
         let (low, high) = clopper_pearson(hits, n, CONFIDENCE);
         let (asked, accuracy) = (question.name, hits / n);
         let line = format!("{asked}, {name}: {accuracy:.3} [{low:.3}, {high:.3}], chance {chance:.3}, n {n}");
@@ -261,6 +294,28 @@ fn judge(samples: &[Sample<'_>], learn: Learn) -> (f64, f64) {
         *packs += 1.0;
     }
     (pairs.values().map(|(hits, packs)| hits / packs).sum(), pairs.len() as f64)
+}
+
+/// Right answers and questions of whoever holds the two packs of a pair side by side, and knows from other pairs which number
+/// is larger where there is a fault, and in how many of them. Two packs come of one environment, so that their normal windows
+/// are equal, and a difference too small to be seen from one pack to the next is seen within a pair.
+fn judge_pairs(samples: &[Sample<'_>]) -> (f64, f64) {
+    let (seen, unseen): (Vec<&[Sample<'_>]>, Vec<&[Sample<'_>]>) = samples.chunks(2).partition(|pair| pair[0].learnt);
+    let difference = |pair: &[Sample<'_>], name: &str| {
+        let number = |sample: &Sample<'_>| match sample.features.get(name) {
+            Some(Feature::Number(value)) => *value,
+            _ => 0.0,
+        };
+        let [faulty, control] = pair else { panic!("a pair has two packs") };
+        let difference = number(faulty) - number(control);
+        if difference == 0.0 { 0.0 } else { difference.signum() }
+    };
+    let names: BTreeSet<&String> = samples.iter().flat_map(|sample| sample.features.keys()).collect();
+    let sum = |name: &str| seen.iter().map(|pair| difference(pair, name)).sum::<f64>();
+    let best = names.into_iter().max_by(|a, b| sum(a).abs().total_cmp(&sum(b).abs())).unwrap();
+    let larger = sum(best).signum();
+    let hits = unseen.iter().map(|pair| 0.5 + 0.5 * larger * difference(pair, best)).sum();
+    (hits, unseen.len() as f64)
 }
 
 /// The value of a feature as a class: texts as they are, numbers by quarter of what was seen.
