@@ -1,6 +1,7 @@
 //! The scored board.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -243,8 +244,23 @@ pub struct Figure {
     pub low: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
-    /// `bootstrap`, `exact`, or why there is none: `n too small`.
+    /// `bootstrap`, `exact`, or why there is none: `n too small`, or `not run`, when there is no value either.
     pub interval: String,
+}
+
+impl Figure {
+    const NOT_RUN: &str = "not run";
+}
+
+/// As boards for people show it.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => write!(f, "{:.2} [{low:.2}, {high:.2}]", self.value),
+            _ if self.interval == Self::NOT_RUN => f.write_str(Self::NOT_RUN),
+            _ => write!(f, "{:.2} ({})", self.value, self.interval),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

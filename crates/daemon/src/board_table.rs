@@ -15,7 +15,7 @@ pub fn lines(board: &Board) -> Vec<String> {
             continue;
         }
         for row in rows {
-            let figures = [&row.ac1, &row.ac3, &row.ac5, &row.avg5, &row.mrr].map(figure);
+            let figures = [&row.ac1, &row.ac3, &row.ac5, &row.avg5, &row.mrr].map(Figure::to_string);
             lines.push(line(&row.row, &row.algorithm, &row.packs.to_string(), &row.failures.to_string(), &figures));
         }
         let chance = view.chance;
@@ -43,11 +43,4 @@ fn line(row: &str, algorithm: &str, packs: &str, failed: &str, figures: &[String
 
 fn figures<'a>(rows: &[&'a BoardRow]) -> Vec<(&'a str, i32, &'a Figure, &'a Figure)> {
     rows.iter().map(|row| (row.algorithm.as_str(), row.packs, &row.ac1, &row.mrr)).collect()
-}
-
-fn figure(figure: &Figure) -> String {
-    match (figure.low, figure.high) {
-        (Some(low), Some(high)) => format!("{:.2} [{low:.2}, {high:.2}]", figure.value),
-        _ => format!("{:.2} ({})", figure.value, figure.interval),
-    }
 }

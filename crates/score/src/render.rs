@@ -22,6 +22,7 @@ fn views(board: &EnvironmentBoard) -> [(&'static str, &View); 3] {
 fn figure(estimate: &Estimate) -> String {
     match (estimate.low, estimate.high, &estimate.note) {
         (Some(low), Some(high), _) => format!("{:.2} [{low:.2}, {high:.2}]", estimate.value),
+        _ if estimate.is_not_run() => "not run".to_owned(),
         (_, _, Some(note)) => format!("{:.2} ({note})", estimate.value),
         _ => format!("{:.2}", estimate.value),
     }

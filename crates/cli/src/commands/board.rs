@@ -51,12 +51,12 @@ const COLUMNS: &[Column<BoardRow>] = &[
     ("CLUSTERS", |r| r.clusters.to_string()),
     ("FAILED", |r| r.failures.to_string()),
     ("MISSING", |r| r.missing.to_string()),
-    ("AC@1", |r| figure(&r.ac1)),
-    ("AC@3", |r| figure(&r.ac3)),
-    ("AC@5", |r| figure(&r.ac5)),
-    ("AVG@3", |r| figure(&r.avg3)),
-    ("AVG@5", |r| figure(&r.avg5)),
-    ("MRR", |r| figure(&r.mrr)),
+    ("AC@1", |r| r.ac1.to_string()),
+    ("AC@3", |r| r.ac3.to_string()),
+    ("AC@5", |r| r.ac5.to_string()),
+    ("AVG@3", |r| r.avg3.to_string()),
+    ("AVG@5", |r| r.avg5.to_string()),
+    ("MRR", |r| r.mrr.to_string()),
     ("SECONDS", |r| r.seconds.map_or_else(|| "-".into(), |seconds| format!("{seconds:.3}"))),
     ("MIB", |r| r.peak_memory.map_or_else(|| "-".into(), |bytes| (bytes >> 20).to_string())),
 ];
@@ -85,13 +85,6 @@ fn marked(row: &BoardRow) -> String {
         }
     }
     name
-}
-
-fn figure(figure: &Figure) -> String {
-    match (figure.low, figure.high) {
-        (Some(low), Some(high)) => format!("{:.2} [{low:.2}, {high:.2}]", figure.value),
-        _ => format!("{:.2} ({})", figure.value, figure.interval),
-    }
 }
 
 pub fn run(arguments: Arguments, session: &Session) -> Done {
@@ -180,25 +173,21 @@ pub fn print(session: &Session, board: &Board) -> Result<(), Failure> {
         let mark = if controls.packs < 100 { " (fewer than 100 controls)" } else { "" };
         text.push_str(&format!(
             "no-fault controls: {}, false alarms: {}, rate {}{mark}\n",
-            controls.packs,
-            controls.false_alarms,
-            figure(rate)
+            controls.packs, controls.false_alarms, rate
         ));
     }
     if let Some(rate) = &controls.miss_rate {
         text.push_str(&format!(
             "the detector missed {} of {} packs with a fault, rate {}\n",
-            controls.misses,
-            controls.faulty,
-            figure(rate)
+            controls.misses, controls.faulty, rate
         ));
     }
     for row in &board.robustness {
-        let told = |figure: &Option<Figure>| figure.as_ref().map_or_else(|| "-".into(), self::figure);
+        let told = |figure: &Option<Figure>| figure.as_ref().map_or_else(|| "-".into(), Figure::to_string);
         text.push_str(&format!(
             "onset, {} Avg@5: known {}, 15 s early {}, 15 s late {}, detected {}\n",
             row.algorithm,
-            figure(&row.known),
+            row.known,
             told(&row.early),
             told(&row.late),
             told(&row.detected)
