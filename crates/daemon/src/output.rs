@@ -14,10 +14,15 @@ macro_rules! println {
     ($($line:tt)*) => { $crate::output::line(format_args!($($line)*)) };
 }
 
-/// Writes one line; [`finish`] tells of a failure.
+/// Writes one line of text for people; [`finish`] tells of a failure.
 pub fn line(line: Arguments<'_>) {
+    bytes(format!("{}\n", printable(&line.to_string())).as_bytes());
+}
+
+/// Writes what is no line for people, as it is.
+pub fn bytes(content: &[u8]) {
     let mut out = io::stdout().lock();
-    if let Err(error) = writeln!(out, "{}", printable(&line.to_string())).and_then(|()| out.flush())
+    if let Err(error) = out.write_all(content).and_then(|()| out.flush())
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         FAILED.get_or_init(|| error.to_string());

@@ -6,11 +6,12 @@
 mod subject;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::board::Excluded;
+use clap::value_parser;
 use model::{ErrorKind, Onset, Problem, Result, counted};
 use score::{Case, Environment, Outcome, Rule};
 use server::scoring;
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 use worker::child::{Child, Limits, RankTask};
 
 use self::subject::{Flagged, Subject};
-use crate::board_table;
+use crate::{board_table, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -38,10 +39,10 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Longest time of an algorithm on a datapack, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().seconds, value_parser = value_parser!(u64).range(1..))]
     seconds: u64,
     /// Most memory of an algorithm, MiB.
-    #[arg(long, value_name = "MIB", default_value_t = Limits::default().memory_mib)]
+    #[arg(long, value_name = "MIB", default_value_t = Limits::default().memory_mib, value_parser = value_parser!(u64).range(1..))]
     memory: u64,
 }
 
@@ -249,9 +250,8 @@ fn print(args: &Args, rule: Rule, scored: &[Scored]) -> Result<()> {
         }
         other => scoring::document(board, rule, other)?.content,
     };
-    std::io::stdout().write_all(&content).map_err(|error| {
-        Problem::new(ErrorKind::Unavailable, "board.unwritable", "the board cannot be written").cause(error)
-    })
+    output::bytes(&content);
+    Ok(())
 }
 
 /// The working folder of the children, gone with it.

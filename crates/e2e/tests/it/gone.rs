@@ -134,7 +134,8 @@ fn etcd_gone_in_the_middle_of_a_verb_leaves_nothing_of_it_behind() {
             gate.open();
             until_as(&site, &etcd, &before, &what);
             until_healthy(&site, &what);
-            assert_eq!(present(&site, &etcd), before, "{what}");
+            // What was under way may arrive only now, and is taken back.
+            until_as(&site, &etcd, &before, &what);
         }
     }
     every_verb_works(&site);

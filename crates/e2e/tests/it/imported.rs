@@ -153,6 +153,15 @@ fn an_imported_board_has_every_form_and_refuses_what_is_no_import() {
     code(score(&site, &packs, &["--algorithm", "nsigmaa"]), "algorithm.unknown", 7);
     code(score(&site, &packs, &["--algorithm", "baro", "--algorithm", "baro"]), "algorithm.repeated", 2);
     code(score(&site, site.path().to_str().unwrap(), &[]), "score.no_pack", 2);
+    code(score(&site, &packs, &["--seconds", "0"]), "--seconds", 2);
+    // Nobody reads on: a damaged datapack is all that is wrong, and it is told.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut unread = site.command("aegis");
+    unread.args(["datapack", "score", &packs, "--algorithm", "nsigma", "--format", "csv"]).stdout(writer);
+    let said = unread.output().unwrap();
+    let words = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.code() == Some(5) && words.contains("scored 4 of 5"), "{words}");
     // A method that gets no memory has failed on each of them, and the board is printed all the same.
     let small = score(&site, &packs, &["--algorithm", "nsigma", "--format", "json", "--memory", "1"]);
     let board: Value = serde_json::from_str(&small.out).unwrap();
