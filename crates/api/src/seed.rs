@@ -144,7 +144,7 @@ impl Auto {
     }
 }
 
-/// The watched folder, as it was read last.
+/// The watched folder, as it was read last, against the installation as it is now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Watched {
     pub folder: String,
@@ -152,8 +152,9 @@ pub struct Watched {
     /// SHA-256 of its files; absent when they could not be read.
     pub digest: Option<String>,
     pub read_at: String,
-    /// What they would still change.
-    pub changes: Vec<Change>,
+    /// What they would still change; absent when that is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes: Option<Vec<Change>>,
     /// The revision that applied the rest by itself.
     pub applied: Option<i32>,
     /// Why nothing is known of them, or nothing was done.

@@ -19,13 +19,13 @@ use crate::shelf::{About, Listed};
 
 /// How long a signed call may be under way.
 const SIGNED: Duration = Duration::from_secs(60);
-/// Where AWS keeps buckets when nobody names a region.
-const DEFAULT_REGION: &str = "us-east-1";
+/// What stores that are not AWS's take for their region when nobody names one.
+const OTHER_REGION: &str = "us-east-1";
 
 /// How a bucket is reached: what the programs of AWS take from the environment.
 #[derive(Debug, Clone, Default)]
 pub struct BucketAccess {
-    pub key: String,
+    pub key: Option<String>,
     pub secret: Option<Secret>,
     pub token: Option<Secret>,
     pub region: Option<String>,
@@ -61,7 +61,7 @@ impl BucketAccess {
     pub fn from_env() -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         Self {
-            key: variable("AWS_ACCESS_KEY_ID").unwrap_or_default(),
+            key: variable("AWS_ACCESS_KEY_ID"),
             secret: variable("AWS_SECRET_ACCESS_KEY").map(Secret::new),
             token: variable("AWS_SESSION_TOKEN").map(Secret::new),
             region: variable("AWS_REGION"),
@@ -74,7 +74,7 @@ impl Bucket {
     /// Nothing is sent yet; `patience` is how long each call may take.
     ///
     /// # Errors
-    /// `chart.bucket_malformed`, `chart.bucket_without_login`.
+    /// `chart.bucket_malformed`, `chart.bucket_without_login`, `chart.bucket_without_region`.
     pub fn open(address: &str, access: &BucketAccess, patience: Duration) -> model::Result<Self> {
         let malformed = |found: &str, expected: &str| {
             Problem::new(ErrorKind::Invalid, "chart.bucket_malformed", "the bucket for charts cannot be meant")
@@ -90,24 +90,33 @@ impl Bucket {
         if name.is_empty() || !plain(name) || !plain(prefix) || !is_path {
             return Err(malformed(address, form));
         }
-        let secret = access.secret.as_ref().filter(|_| !access.key.is_empty()).ok_or_else(|| {
-            Problem::new(ErrorKind::Missing, "chart.bucket_without_login", "nobody says how to log in to the bucket")
+        let (Some(key), Some(secret)) = (&access.key, &access.secret) else {
+            let message = "nobody says how to log in to the bucket";
+            return Err(Problem::new(ErrorKind::Missing, "chart.bucket_without_login", message)
                 .place(address.to_owned())
-                .expected("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the program")
-        })?;
-        let region = access.region.clone().unwrap_or_else(|| DEFAULT_REGION.to_owned());
-        let (endpoint, style) = match &access.endpoint {
+                .expected("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the program"));
+        };
+        let (endpoint, style, region) = match (&access.endpoint, &access.region) {
             // Other stores are often reached by an address that has no names below it.
-            Some(endpoint) => (endpoint.clone(), UrlStyle::Path),
-            None => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost),
+            (Some(endpoint), region) => {
+                (endpoint.clone(), UrlStyle::Path, region.clone().unwrap_or_else(|| OTHER_REGION.to_owned()))
+            }
+            (None, Some(region)) => {
+                (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost, region.clone())
+            }
+            (None, None) => {
+                let message = "nobody says in which region the bucket is";
+                return Err(Problem::new(ErrorKind::Missing, "chart.bucket_without_region", message)
+                    .place(address.to_owned())
+                    .expected("AWS_REGION, or AWS_ENDPOINT_URL of another store, in the environment of the program"));
+            }
         };
         let url = endpoint.parse().map_err(|_| malformed(&endpoint, "AWS_ENDPOINT_URL: `https://HOST[:PORT]`"))?;
         let bucket = rusty_s3::Bucket::new(url, style, name.to_owned(), region)
             .map_err(|error| malformed(&endpoint, &error.to_string()))?;
-        let (key, secret) = (access.key.as_str(), secret.reveal());
         let credentials = match &access.token {
-            Some(token) => Credentials::new_with_token(key, secret, token.reveal()),
-            None => Credentials::new(key, secret),
+            Some(token) => Credentials::new_with_token(key, secret.reveal(), token.reveal()),
+            None => Credentials::new(key, secret.reveal()),
         };
         let config = ureq::Agent::config_builder().timeout_global(Some(patience)).http_status_as_error(false);
         let agent = ureq::Agent::new_with_config(config.build());
@@ -194,14 +203,11 @@ impl Bucket {
                 };
                 let modified = object.last_modified.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
                 let modified = modified.ok_or_else(|| Error::other(format!("`{}` has no time", object.key)))?;
-                // Nothing was written before the epoch.
-                let seconds = u64::try_from(modified.as_second()).unwrap_or_default();
                 let size = object.size.ok_or_else(|| Error::other(format!("`{}` has no size", object.key)))?;
-                found.push(Listed {
-                    name: name.to_owned(),
-                    size,
-                    modified: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
-                });
+                let seconds = u64::try_from(modified.as_second());
+                let seconds = seconds.map_err(|_| Error::other(format!("`{}` is older than 1970", object.key)))?;
+                let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+                found.push(Listed { name: name.to_owned(), size, modified });
             }
             match page.next_continuation_token {
                 Some(next) => token = Some(next),
@@ -228,17 +234,17 @@ fn right(
         return Ok(answer);
     }
     // An object that is not there, and not a bucket that is not there.
-    let text = answer.body_mut().read_to_string().unwrap_or_default();
+    let text = answer.body_mut().read_to_string().map_err(|error| told(&error))?;
     let word = |tag: &str| {
         let (_, rest) = text.split_once(&format!("<{tag}>"))?;
         rest.split_once('<').map(|(word, _)| word.to_owned())
     };
-    let code = word("Code").unwrap_or_default();
-    if status == 404 && code != "NoSuchBucket" {
+    let code = word("Code");
+    if status == 404 && code.as_deref() != Some("NoSuchBucket") {
         return Err(Error::new(Io::NotFound, "no such object"));
     }
-    let message = word("Message").unwrap_or_default();
-    Err(Error::other(format!("HTTP {}: {code} {message}", status.as_u16()).trim_end().to_owned()))
+    let said = [Some(format!("HTTP {}", status.as_u16())), code, word("Message")];
+    Err(Error::other(said.into_iter().flatten().collect::<Vec<_>>().join(": ")))
 }
 
 /// What went wrong on the way, without the address: it is signed.

@@ -189,15 +189,16 @@ async fn registry(helm: &Helm, home: &Home, reference: &str, plain_http: bool, v
     }
     let (asked, of, limit) = (reference.to_owned(), login.cloned(), helm.limit);
     let tags = tokio::task::spawn_blocking(move || tags::published(&asked, plain_http, of.as_ref(), limit));
-    // What there is besides is a help; that the version is not there stands without it.
     let published = tags.await.map_err(|error| Problem::internal("chart.tags_lost", error.to_string()))?;
-    let published = published.unwrap_or_else(|problem| {
-        tracing::warn!("{}", problem.chain());
-        Vec::new()
-    });
-    let published: Vec<&str> = published.iter().map(String::as_str).collect();
     let (registry, chart) = reference.rsplit_once('/').unwrap_or((reference, ""));
-    Err(index::not_found(registry, chart, version, &published))
+    let not_found = |published: &[&str]| index::not_found(registry, chart, version, published);
+    // What there is besides is a help; that the version is not there stands without it.
+    Err(match published {
+        Ok(published) => not_found(&published.iter().map(String::as_str).collect::<Vec<_>>()),
+        Err(problem) => {
+            not_found(&[]).expected(format!("a published version, and which there are is not known: {problem}"))
+        }
+    })
 }
 
 async fn pull(helm: &Helm, home: &Home, what: &[&str]) -> Result<()> {

@@ -167,12 +167,17 @@ impl Helm {
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let told = child.stdin.take();
         let all = async {
-            if let Some((mut pipe, text)) = told.zip(input) {
-                // Who ends without reading it says why on its way out.
-                pipe.write_all(text.as_bytes()).await.ok();
-            }
+            let heard = match told.zip(input) {
+                Some((mut pipe, text)) => pipe.write_all(text.as_bytes()).await,
+                None => Ok(()),
+            };
             let (out, err) = tokio::try_join!(read(out), read(err))?;
-            Ok::<_, std::io::Error>((out, err, child.wait().await?))
+            let status = child.wait().await?;
+            // Who fails without having listened says why on its way out; a success without it is none.
+            if status.success() {
+                heard?;
+            }
+            Ok::<_, std::io::Error>((out, err, status))
         };
         let done = tokio::time::timeout(self.limit, all).await.map_err(|_| {
             Problem::new(ErrorKind::Timeout, "helm.no_answer", format!("`helm {verb}` did not come to an end in time"))

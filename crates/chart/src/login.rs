@@ -119,7 +119,8 @@ pub(crate) fn trust(login: Option<&Login>) -> Result<Vec<String>> {
 
 /// What `helm` reads logins to registries from: the form of Docker's configuration file.
 pub(crate) fn registry_file(reference: &str, user: &str, password: &Secret) -> Vec<u8> {
-    let host = reference.trim_start_matches("oci://").split('/').next().unwrap_or_default();
+    let rest = reference.strip_prefix("oci://").unwrap_or(reference);
+    let host = rest.split_once('/').map_or(rest, |(host, _)| host);
     let both = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{}", password.reveal()));
     serde_json::json!({"auths": {host: {"auth": both}}}).to_string().into_bytes()
 }

@@ -66,8 +66,11 @@ impl Place {
         match self {
             Self::Folder(folder) => {
                 let about = fs::metadata(folder.join(name))?;
-                let since = about.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                Ok(About { mark: since.as_nanos().to_string(), size: about.len() })
+                let mark = match about.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
+                    Ok(after) => after.as_nanos().to_string(),
+                    Err(before) => format!("-{}", before.duration().as_nanos()),
+                };
+                Ok(About { mark, size: about.len() })
             }
             Self::Bucket(bucket) => bucket.about(name),
         }
@@ -142,8 +145,7 @@ impl Place {
         });
         for file in listed.into_iter().filter(|file| file.name.starts_with(UNFINISHED)) {
             // One from the future counts as new: its writer may be at work.
-            let age = file.modified.elapsed().unwrap_or_default();
-            if age > ABANDONED
+            if file.modified.elapsed().is_ok_and(|age| age > ABANDONED)
                 && let Err(error) = fs::remove_file(folder.join(&file.name))
             {
                 tracing::warn!("an unfinished archive stays for now: {}: {error}", self.file(&file.name));

@@ -108,20 +108,9 @@ fn problem(failure: client::Failure) -> Problem {
 
 fn register(client: &Client, seeds: &Path) -> Result<()> {
     let folder = seeds.join("demo");
-    let missing = |error: std::io::Error| {
-        Problem::new(ErrorKind::Missing, "seed.unreadable", "the demo's seed cannot be read")
-            .place(folder.display().to_string())
-            .found(error.to_string())
-            .fix("run this in the project's folder, or name the folder with `--seeds`")
-    };
-    let mut files = BTreeMap::new();
-    for entry in std::fs::read_dir(&folder).map_err(missing)? {
-        let path = entry.map_err(missing)?.path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            files.insert(name, std::fs::read_to_string(&path).map_err(missing)?);
-        }
-    }
+    let files = seed::texts(&folder).map_err(|finding| {
+        Problem::from(finding).fix("run this in the project's folder, or name the folder with `--seeds`")
+    })?;
     let request = RegisterRequest {
         name: SYSTEM.into(),
         env: "demo".into(),

@@ -57,7 +57,7 @@ const FIRST: (Window, Signal) = (Window::Normal, Signal::Traces);
 ///
 /// # Errors
 /// `import.file_missing`, `import.table_malformed`, `import.column_missing`, `import.cell_malformed`,
-/// `datapack.file_corrupt`, `datapack.truth_service_twice`, and what building refuses.
+/// `import.fault_unnamed`, `datapack.file_corrupt`, `datapack.truth_service_twice`, and what building refuses.
 pub fn import_csv(case: &Path, import: &Import, packs: &Path) -> Result<(Pack, Imported)> {
     let manifest: Manifest = document(&case.join(MANIFEST_FILE))?;
     let truth: Truth = document(&case.join(TRUTH_FILE))?;
@@ -70,7 +70,16 @@ pub fn import_csv(case: &Path, import: &Import, packs: &Path) -> Result<(Pack, I
         }
     }
     let input = input(case, import, &manifest, truth)?;
-    let fault = input.injection.get("fault_type").and_then(Value::as_str).unwrap_or("none").to_owned();
+    let fault = input.injection.get("fault_type").and_then(Value::as_str).map(str::to_owned);
+    let fault = fault.ok_or_else(|| {
+        Problem::new(
+            ErrorKind::Invalid,
+            "import.fault_unnamed",
+            "the injection of the exported datapack names no fault",
+        )
+        .place(case.join(INJECTION_FILE).display().to_string())
+        .expected("a text `fault_type`, `none` for a run without a fault")
+    })?;
     let service = input.truth.roots().join("+");
     let pack = Builder::new(packs, input)?.build(&source).map_err(Problem::from)?.publish()?;
     let report = Imported::of(&pack, case, service, fault);

@@ -91,6 +91,21 @@ fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, Finding> {
     Ok(files)
 }
 
+/// The texts of the YAML files of a folder, by name: what is sent to a server, or planned by one.
+///
+/// # Errors
+/// `seed.folder_missing`, `seed.not_a_folder`, `seed.not_a_file`, `seed.file_too_large`, `seed.unreadable`, `yaml.not_utf8`.
+pub fn texts(folder: &Path) -> Result<BTreeMap<String, String>, Finding> {
+    let text = |(name, content): (String, Vec<u8>)| {
+        let text = String::from_utf8(content).map_err(|error| {
+            let file = folder.join(&name).display().to_string();
+            yaml::text(&file.into(), error.as_bytes()).expect_err("these bytes are no UTF-8")
+        })?;
+        Ok((name, text))
+    };
+    read(folder)?.into_iter().map(text).collect()
+}
+
 fn content(path: &Path) -> Result<Vec<u8>, Finding> {
     let place = Spot::whole(&path.display().to_string());
     // Mounted volumes consist of symbolic links; `metadata` follows them.

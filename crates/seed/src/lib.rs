@@ -37,6 +37,7 @@ pub use container::{ContainerSeed, Image, VersionSeed};
 pub use digest::{canonical, of_bytes as digest_of_bytes, of_value as digest_of_value};
 pub use export::export;
 pub use finding::{Finding, Findings, Severity};
+pub use folder::texts;
 pub use keypath::{KeyPath, Segment};
 pub use names::meant as code_meant_by;
 pub use overlay::Overlay;

@@ -6,7 +6,7 @@
 mod bytes;
 mod tree;
 
-pub(crate) use bytes::{LARGEST, too_large};
+pub(crate) use bytes::{LARGEST, text, too_large};
 pub(crate) use tree::{Key, Kind, Node, Scalar, Tag};
 
 use std::collections::HashMap;

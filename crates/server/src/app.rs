@@ -116,7 +116,7 @@ struct Inner {
     /// Held while a chart is installed here: a slot's lease is this process's, whichever request took it.
     installing: tokio::sync::Mutex<()>,
     followed: watch::Sender<setting::Followed>,
-    watched: watch::Sender<Option<api::seed::Watched>>,
+    watched: watch::Sender<Option<seed::Looked>>,
     seen: Mutex<HashMap<String, api::chart::RenderCheck>>,
 }
 
@@ -184,7 +184,7 @@ impl App {
     }
 
     /// The watched seed, as it was read last.
-    fn watched(&self) -> &watch::Sender<Option<api::seed::Watched>> {
+    fn watched(&self) -> &watch::Sender<Option<seed::Looked>> {
         &self.inner.watched
     }
 

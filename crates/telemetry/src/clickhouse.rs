@@ -135,7 +135,7 @@ impl ClickHouse {
 
     /// Its address, without a login.
     pub fn place(&self) -> String {
-        let (_, host) = self.base.split_once("://").unwrap_or_default();
+        let (_, host) = self.base.split_once("://").expect("the base was made with a scheme");
         format!("clickhouse://{host}{}", self.database)
     }
 

@@ -12,7 +12,7 @@ const SECRET: &str = "s3cr3t/key+";
 
 fn access(endpoint: &str, secret: &str) -> BucketAccess {
     let (secret, endpoint) = (Some(Secret::new(secret)), Some(endpoint.to_owned()));
-    BucketAccess { key: KEY.into(), secret, endpoint, region: Some("eu-west-1".into()), token: None }
+    BucketAccess { key: Some(KEY.into()), secret, endpoint, region: Some("eu-west-1".into()), token: None }
 }
 
 fn charts(address: &str, access: &BucketAccess) -> Charts {
@@ -89,6 +89,9 @@ fn a_bucket_that_refuses_or_does_not_answer_is_told_without_its_login() {
     for wrong in ["s3://", "s3:///x", "s3://a/../b", "s3://a/b//c", "s3://a b", "gs://a"] {
         assert_eq!(open(wrong, &right).unwrap_err().code, "chart.bucket_malformed", "{wrong}");
     }
-    let without = BucketAccess { secret: None, ..right };
-    assert_eq!(open("s3://team", &without).unwrap_err().code, "chart.bucket_without_login");
+    for without in [BucketAccess { secret: None, ..right.clone() }, BucketAccess { key: None, ..right.clone() }] {
+        assert_eq!(open("s3://team", &without).unwrap_err().code, "chart.bucket_without_login");
+    }
+    let without = BucketAccess { region: None, endpoint: None, ..right };
+    assert_eq!(open("s3://team", &without).unwrap_err().code, "chart.bucket_without_region");
 }

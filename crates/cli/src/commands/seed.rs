@@ -349,22 +349,23 @@ fn drift(system: Option<String>, session: &Session) -> Done {
 
 fn watched(session: &Session) -> Done {
     let seen = session.client()?.seed_watched()?;
+    let changes = seen.changes.as_deref();
     match session.out.format {
         Format::Table => {
-            session.out.write(&show::changes_text(&seen.changes))?;
+            session.out.write(&changes.map_or_else(|| "not known\n".to_owned(), show::changes_text))?;
             let (folder, auto) = (&seen.folder, seen.auto.as_str());
             session.out.say(format!("{folder} ({auto}), read {}", seen.read_at));
             if let Some(revision) = seen.applied {
                 session.out.say(format!("revision {revision} applied the rest"));
             }
-            if let Some(problem) = &seen.problem {
-                session.out.say(problem);
-            }
         }
-        Format::Ndjson => session.out.lines(&seen.changes)?,
+        Format::Ndjson => session.out.lines(&[&seen])?,
         Format::Json | Format::Yaml => session.out.document(&seen)?,
     }
-    Ok(different(seen.changes.is_empty() && seen.problem.is_none()))
+    if let Some(problem) = &seen.problem {
+        session.out.say(problem);
+    }
+    Ok(different(changes.is_some_and(<[_]>::is_empty) && seen.problem.is_none()))
 }
 
 fn prove(arguments: &ProofArguments, session: &Session) -> Done {

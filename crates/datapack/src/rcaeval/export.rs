@@ -79,9 +79,7 @@ impl Pack {
     }
 
     fn has(&self, signal: Signal) -> bool {
-        let quality = &self.manifest().content.quality;
-        let rows = |window| quality.window(window).signals.get(&signal).map_or(0, |found| found.rows);
-        Window::BOTH.into_iter().any(|window| rows(window) > 0)
+        Window::BOTH.into_iter().any(|window| self.manifest().content.quality.rows(window, signal) > 0)
     }
 
     /// `<system>/<service>_<fault>/<pack>`; `none_none` for a control.

@@ -47,6 +47,8 @@ fn a_watched_seed_is_planned_or_applied_and_never_takes_anything_away() {
     assert!(planned["problem"].is_null() && planned["applied"].is_null(), "{planned:#}");
     assert_eq!(site.ctl(&["system", "list"]).ok().json()["items"], Value::Array(vec![]), "it is told and not done");
     site.ctl(&["seed", "apply", "seeds/prod", "--yes"]).ok();
+    let nothing = site.ctl(&["seed", "watched"]).ok().json();
+    assert_eq!(nothing["changes"], Value::Array(vec![]), "what somebody did by hand is seen: {nothing:#}");
     daemon.stop();
 
     let daemon = serve(&site, "apply");
@@ -65,7 +67,7 @@ fn a_watched_seed_is_planned_or_applied_and_never_takes_anything_away() {
     // A fault changes nothing, and is gone with the next right files.
     site.write("seeds/prod/data.yaml", &seed("6").replace("default_value: '6'", "default_value: 'many'"));
     let wrong = shown(&site, "the fault is told", |seen| !seen["problem"].is_null());
-    assert!(text(&wrong["problem"]).contains("data.yaml"), "{wrong:#}");
+    assert!(text(&wrong["problem"]).contains("data.yaml") && wrong["changes"].is_null(), "{wrong:#}");
     assert_eq!(count(&site), "5");
 
     // An operator's value waits for somebody's word.

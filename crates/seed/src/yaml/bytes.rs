@@ -9,7 +9,7 @@ use crate::{Finding, Spot};
 pub(crate) const LARGEST: usize = 4 * 1024 * 1024;
 
 /// The text of a file without its byte order mark.
-pub(super) fn text<'a>(file: &Arc<str>, content: &'a [u8]) -> Result<&'a str, Finding> {
+pub(crate) fn text<'a>(file: &Arc<str>, content: &'a [u8]) -> Result<&'a str, Finding> {
     let whole = Spot::whole(file);
     if content.len() > LARGEST {
         return Err(too_large(&whole, content.len() as u64));

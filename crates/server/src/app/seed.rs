@@ -8,6 +8,7 @@ mod proof;
 pub(super) use proof::number_of;
 pub mod rows;
 mod watched;
+pub(super) use watched::Looked;
 pub use watched::WatchedSeed;
 
 use ::seed::{Change, Checked, Object, ObjectKind, Plan, Seed, State, field};

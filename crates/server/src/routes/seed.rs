@@ -57,7 +57,7 @@ pub async fn drift(State(app): State<App>, Params(query): Params<SeedQuery>) -> 
 /// What the watched folder would still change
 #[utoipa::path(get, path = "/seeds/watched", tag = "seeds", responses((status = 200, body = Envelope<Watched>), (status = 404, body = Envelope<ErrorData>)))]
 pub async fn watched(State(app): State<App>) -> Answer<Watched> {
-    Ok(Reply::ok(app.seed_watched()?))
+    Ok(Reply::ok(app.seed_watched().await?))
 }
 
 /// How far each value of the applied seed has come

@@ -9,9 +9,6 @@ use api::seed::Commit;
 use model::{ErrorKind, Problem, Result, counted};
 use seed::DATA_FILE;
 
-/// Largest file of a seed that is sent.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
-
 /// A seed as it is sent: the name and the texts of one environment.
 pub struct Source {
     pub env: String,
@@ -21,7 +18,7 @@ pub struct Source {
 
 impl Source {
     /// # Errors
-    /// `seed.not_found`, `seed.environment_unknown`, `seed.unreadable`, `seed.too_large`.
+    /// `seed.not_found`, `seed.environment_unknown`, `seed.unreadable`, and those of [`seed::texts`].
     pub fn read(path: &Path, env: Option<&str>) -> Result<Self> {
         let folder = environment_folder(path, env)?;
         let unreadable = |place: &Path, found: String| {
@@ -29,26 +26,7 @@ impl Source {
                 .place(place.display().to_string())
                 .found(found)
         };
-        let mut files = BTreeMap::new();
-        for entry in fs::read_dir(&folder).map_err(|error| unreadable(&folder, error.to_string()))? {
-            let entry = entry.map_err(|error| unreadable(&folder, error.to_string()))?;
-            let path = entry.path();
-            let is_yaml = path.extension().is_some_and(|end| end == "yaml");
-            if !is_yaml || !path.is_file() {
-                continue;
-            }
-            let size = fs::metadata(&path).map_err(|error| unreadable(&path, error.to_string()))?.len();
-            if size > LARGEST_FILE {
-                return Err(Problem::new(ErrorKind::Invalid, "seed.too_large", "a file of the seed is too large")
-                    .place(path.display().to_string())
-                    .found(format!("{size} bytes"))
-                    .expected(format!("at most {LARGEST_FILE} bytes")));
-            }
-            let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error.to_string()))?;
-            let name = entry.file_name().into_string();
-            let name = name.map_err(|_| unreadable(&path, "a file name that is not UTF-8".to_owned()))?;
-            files.insert(name, text);
-        }
+        let files = seed::texts(&folder)?;
         let env = match env {
             Some(env) => env.to_owned(),
             None => {

@@ -29,7 +29,7 @@ pub struct Flagged {
 
 impl Subject {
     /// # Errors
-    /// `score.not_imported`, and what opening a datapack refuses.
+    /// `score.not_imported`, `datapack.number_missing`, and what opening a datapack refuses.
     pub fn open(folder: &Path) -> Result<Self> {
         let within = |problem: Problem| match problem.place {
             Some(_) => problem,
@@ -43,7 +43,10 @@ impl Subject {
                     .fix("ask that installation: `aegisctl board`, or `aegisctl evaluation create --pack NAME`"),
             ));
         }
-        let number = pack.injection().map_err(within)?.get("id").and_then(Value::as_u64).unwrap_or_default();
+        let number = pack.injection().map_err(within)?.get("id").and_then(Value::as_u64).ok_or_else(|| {
+            let message = "the injection of the datapack has no number";
+            within(Problem::new(ErrorKind::Failed, "datapack.number_missing", message).fix("import it again"))
+        })?;
         let truth = pack.truth().map_err(within)?;
         Ok(Self { pack, number, truth })
     }

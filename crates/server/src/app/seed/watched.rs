@@ -4,7 +4,7 @@
 //! operator set. The rest stays told until somebody decides.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::seed::{ApplyRequest, Auto, PlanRequest, Watched};
@@ -24,6 +24,24 @@ pub struct WatchedSeed {
     /// It holds `data.yaml`; its name is the environment's.
     pub folder: PathBuf,
     pub auto: Auto,
+}
+
+/// What became of the folder when it was read last.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    seed: WatchedSeed,
+    read_at: WallTime,
+    /// Or why nothing is known of the files, or nothing was done.
+    outcome: std::result::Result<Read, String>,
+}
+
+/// Files that were dealt with.
+#[derive(Debug, Clone)]
+struct Read {
+    wanted: PlanRequest,
+    digest: String,
+    /// The revision that applied them by itself.
+    applied: Option<i32>,
 }
 
 /// What was read of the folder and not yet dealt with.
@@ -53,18 +71,30 @@ impl App {
         }
     }
 
-    /// What the watched folder would still change.
+    /// What the watched folder would still change, of the installation as it is now.
     ///
     /// # Errors
     /// `seed.not_watched`.
-    pub fn seed_watched(&self) -> Result<Watched> {
-        self.watched().borrow().clone().ok_or_else(|| {
-            Problem::new(
-                ErrorKind::NotFound,
-                "seed.not_watched",
-                "no folder with a seed is watched, or it was not read yet",
-            )
-            .fix("name one in the configuration file: `[seed]` with `folder` and `auto`")
+    pub async fn seed_watched(&self) -> Result<Watched> {
+        let looked = self.watched().borrow().clone();
+        let looked = looked.ok_or_else(|| {
+            let message = "no folder with a seed is watched, or it was not read yet";
+            Problem::new(ErrorKind::NotFound, "seed.not_watched", message)
+                .fix("name one in the configuration file: `[seed]` with `folder` and `auto`")
+        })?;
+        let changes = match &looked.outcome {
+            Ok(read) => self.seed_plan(&read.wanted).await.map(|reply| reply.plan.changes).map_err(|now| now.chain()),
+            Err(problem) => Err(problem.clone()),
+        };
+        let read = looked.outcome.as_ref().ok();
+        Ok(Watched {
+            folder: looked.seed.folder.display().to_string(),
+            auto: looked.seed.auto,
+            digest: read.map(|read| read.digest.clone()),
+            read_at: looked.read_at.to_string(),
+            problem: changes.as_ref().err().cloned(),
+            changes: changes.ok(),
+            applied: read.and_then(|read| read.applied),
         })
     }
 }
@@ -72,81 +102,65 @@ impl App {
 impl Watching {
     async fn step(&mut self) {
         let folder = self.seed.folder.clone();
-        let read = tokio::task::spawn_blocking(move || files(folder)).await;
+        let read = tokio::task::spawn_blocking(move || wanted(&folder)).await;
         let read = read.map_err(|error| Problem::internal("seed.reader_died", error.to_string())).flatten();
-        let digest = match &read {
-            Ok(files) => digest(files),
-            Err(problem) => problem.to_string(),
-        };
-        let settled = self.last.as_ref() == Some(&digest);
-        self.last = Some(digest.clone());
-        if !settled || self.done.as_ref() == Some(&digest) {
+        let state = read.as_ref().map_or_else(ToString::to_string, |wanted| digest(&wanted.files));
+        let settled = self.last.as_ref() == Some(&state);
+        self.last = Some(state.clone());
+        if !settled || self.done.as_ref() == Some(&state) {
             return;
         }
-        let of = read.is_ok().then(|| digest.clone());
-        let told = match read {
-            Ok(files) => self.deal_with(files).await,
+        let done = match read {
+            Ok(wanted) => self.deal_with(&wanted).await.map(|applied| Read { wanted, digest: state, applied }),
             Err(problem) => Err(problem),
         };
         // What may be different in a moment, such as a database that does not answer, is tried again.
-        let is_final = told.as_ref().map_or_else(|problem| !problem.kind.retryable(), |_| true);
-        let problem = told.as_ref().err().map(|problem| problem.chain());
-        if let Some(problem) = &problem {
+        let is_final = done.as_ref().map_or_else(|problem| !problem.kind.retryable(), |_| true);
+        let outcome = done.map_err(|problem| problem.chain());
+        if let Err(problem) = &outcome {
             tracing::warn!("the watched seed {}: {problem}", self.seed.folder.display());
         }
-        let (changes, applied) = told.unwrap_or_default();
-        let watched = Watched {
-            folder: self.seed.folder.display().to_string(),
-            auto: self.seed.auto,
-            digest: of,
-            read_at: WallTime::now().to_string(),
-            changes,
-            applied,
-            problem,
-        };
-        self.app.watched().send_replace(Some(watched));
+        let looked = Looked { seed: self.seed.clone(), read_at: WallTime::now(), outcome };
+        self.app.watched().send_replace(Some(looked));
         if is_final {
             self.done.clone_from(&self.last);
         }
     }
 
-    /// The changes that are left, and the revision that applied the others.
-    async fn deal_with(&self, files: BTreeMap<String, String>) -> Result<(Vec<::seed::Change>, Option<i32>)> {
-        let env = self.seed.folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    /// The revision that applied what needs nobody's word, where that was asked for and there was something.
+    async fn deal_with(&self, wanted: &PlanRequest) -> Result<Option<i32>> {
         let folder = self.seed.folder.display();
         match self.seed.auto {
             Auto::Plan => {
-                let plan = self.app.seed_plan(&PlanRequest { env, files, system: None }).await?.plan;
+                let plan = self.app.seed_plan(wanted).await?.plan;
                 tracing::info!("the watched seed {folder} would change {} things", plan.changes.len());
-                Ok((plan.changes, None))
+                Ok(None)
             }
             Auto::Apply => {
-                let request = ApplyRequest { env, files, ..ApplyRequest::default() };
-                let reply = self.app.seed_apply(&request, BY).await?;
+                let PlanRequest { env, files, .. } = wanted.clone();
+                let reply = self.app.seed_apply(&ApplyRequest { env, files, ..ApplyRequest::default() }, BY).await?;
                 let (applied, left) = (reply.applied.len(), reply.left.len());
                 tracing::info!("the watched seed {folder} was applied: {applied} changes; {left} need somebody's word");
-                Ok((reply.left, reply.revision.filter(|_| reply.changed)))
+                Ok(reply.revision.filter(|_| reply.changed))
             }
         }
     }
 }
 
-/// The YAML files of a folder.
-fn files(folder: PathBuf) -> Result<BTreeMap<String, String>> {
-    let unreadable = |error: std::io::Error| {
-        Problem::new(ErrorKind::Missing, "seed.folder_unreadable", "the watched folder cannot be read")
-            .place(folder.display().to_string())
-            .found(error.to_string())
-    };
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.is_file() && name.ends_with(".yaml") && !name.starts_with('.') {
-            found.insert(name.to_owned(), std::fs::read_to_string(&path).map_err(unreadable)?);
-        }
-    }
-    Ok(found)
+/// The seed of a folder, whose name is the environment's.
+fn wanted(folder: &Path) -> Result<PlanRequest> {
+    let files = ::seed::texts(folder)?;
+    let whole = folder.canonicalize().ok();
+    let env = whole.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).ok_or_else(|| {
+        Problem::new(
+            ErrorKind::Invalid,
+            "seed.folder_unnamed",
+            "the watched folder's name is no name of an environment",
+        )
+        .place(folder.display().to_string())
+        .expected("a folder whose name is text")
+    })?;
+    Ok(PlanRequest { env: env.to_owned(), files, system: None })
 }
 
 fn digest(files: &BTreeMap<String, String>) -> String {
