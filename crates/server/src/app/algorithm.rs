@@ -204,6 +204,20 @@ impl App {
         })
     }
 
+    /// Whoever has anything ranked gets the trivial methods as well: a board without them says nothing. They have no part in
+    /// what a submission is warned of.
+    pub(super) fn with_baselines(&self, mut named: Vec<AlgorithmChoice>) -> Vec<AlgorithmChoice> {
+        if named.is_empty() {
+            return named;
+        }
+        for baseline in rca::algorithm::controls() {
+            if named.iter().all(|known| known.name != baseline.name()) {
+                named.push(self.choice(baseline.name(), BUILTIN));
+            }
+        }
+        named
+    }
+
     pub(super) fn choice(&self, name: &str, version: &str) -> AlgorithmChoice {
         let limits = self.limits();
         AlgorithmChoice {

@@ -167,13 +167,7 @@ impl App {
             }
             chosen.push(choice);
         }
-        for baseline in rca::algorithm::controls() {
-            let choice = self.choice(baseline.name(), BUILTIN);
-            if !chosen.contains(&choice) {
-                chosen.push(choice);
-            }
-        }
-        Ok(chosen)
+        Ok(self.with_baselines(chosen))
     }
 
     /// Every datapack that is asked about, whatever became of it.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use telemetry::TimeBounds;
 
 use crate::app::App;
-use crate::app::algorithm::{BUILTIN, too_short};
+use crate::app::algorithm::too_short;
 
 /// Most runs of one submission.
 const MOST_RUNS: u32 = 100;
@@ -156,20 +156,6 @@ impl App {
             chosen.push(choice);
         }
         Ok(chosen)
-    }
-
-    /// Whoever has anything ranked gets the trivial methods as well: a board without them says nothing. They have no part in
-    /// what a submission is warned of.
-    fn with_baselines(&self, mut named: Vec<AlgorithmChoice>) -> Vec<AlgorithmChoice> {
-        if named.is_empty() {
-            return named;
-        }
-        for baseline in rca::algorithm::controls() {
-            if named.iter().all(|known| known.name != baseline.name()) {
-                named.push(self.choice(baseline.name(), BUILTIN));
-            }
-        }
-        named
     }
 }
 
